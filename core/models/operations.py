@@ -1,7 +1,7 @@
 """The transformer, written down once: every operation that one token runs through, in the order of modelling code.
 
-Parameters, weight matrices, FLOPs, a rank's share, and the KV cache are sums over this list. Operations are named as in
-transformers. How they are executed (fused kernels, dropout, saved copies) is not part of it.
+Parameters, weight matrices, FLOPs, a rank's share, saved activations, and the KV cache are sums over this list.
+Operations are named as in transformers. How they are executed (fused kernels, dropout, saved copies) is not part of it.
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ class Writer:
     ) -> Tensor:
         """Return a new tensor of this block."""
         inside = (*self.modules, *modules) if modules else self.modules
+        stream = stream or self.block == "embedding"
         return Tensor(name, width, split, self.block, self.layers, self.copies, stream, inside)
 
     def apply(
@@ -347,7 +348,7 @@ def state_mixer(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> 
     net.written.append(Scan("mamba.scan", *place, reads, (y,), learned, **scanned))
     if mixer.kind != "mamba":
         y = net.norm("mamba.norm", y, gain=mixer.width if mixer.kind == "delta" else 0)
-    y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", inner, "tensor"), y, gate)
+    y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", inner, "tensor", "act"), y, gate)
     return net.linear("mamba.out_proj", y, spec.hidden, bias=mixer.bias)
 
 
@@ -363,7 +364,7 @@ def mlp(net: Writer, spec: TransformerSpec, name: str, x: Tensor, width: int, sc
     learned = (Weight(f"{name}.act_fn", 1, 1, scalars, "whole", "vector"),) if scalars else ()
     y = net.apply(Activation, f"{name}.act_fn", net.tensor("act", width, split, "act"), gate or up, weights=learned)
     if gate:
-        y = net.apply(Multiply, f"{name}.glu", net.tensor("glu", width, split, "act"), y, up)
+        y = net.apply(Multiply, f"{name}.glu", net.tensor("glu", width, split, "act"), up, y)
     return net.linear(f"{name}.down_proj", y, spec.hidden, x.split, bias=bias, kind=kind, held=held)
 
 
@@ -396,13 +397,13 @@ def decoder_layer(
     """
     low, mixer, moe, vectors = spec.latent, spec.mixer, spec.experts, spec.norm_vectors
     late = spec.norms_per_layer // 2
-    early, start, read = spec.norms_per_layer - late, x, x
+    early, start = spec.norms_per_layer - late, x
+    read = net.at("layer", attended + states).norm("input_layernorm", start, vectors) if early else start
     for layers, block in ((attended, "layer"), (states, "mixer")):
         if layers:
-            at = net.at("layer", layers)
-            read = at.norm("input_layernorm", start, vectors) if early else start
+            at = net.at("mixer" if block == "mixer" else "layer", layers)
             if mixer and block == "mixer":
-                y = state_mixer(net.at("mixer", layers), spec, mixer, read)
+                y = state_mixer(at, spec, mixer, read)
             else:
                 y = latent_attention(at, spec, low, read) if low else attention(at, spec, read)
             if early > 1:

@@ -24,7 +24,8 @@ from core.planning.resolved_layout import search_request
 from core.search.search import search_plans
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
-from core.training.activations.tensors import FUSED, saved_tensors
+from core.training.activations.saved import saved_tensors
+from core.training.activations.tensors import FUSED
 from core.training.device.inputs import StepSettings, usual
 from core.training.device.memory import memory_over, memory_per_device
 from core.training.device.traffic import traffic_per_step

@@ -17,6 +17,7 @@ from core.training.activations.formulas import (
     stage_bytes,
 )
 from core.training.activations.operations import kept_by_operation
+from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import (
     Amounts,
     Bytes,
@@ -28,7 +29,7 @@ from core.training.activations.stage import (
     shared_out,
     stage_activation_bytes,
 )
-from core.training.activations.tensors import Implementation, LayerKind, Loss, SavedTensor, saved_tensors, ways
+from core.training.activations.tensors import Implementation, LayerKind, Loss, SavedTensor, ways
 from core.training.layout import Counts, Layout, Recompute, layers_of, modules_of, way_of
 
 

@@ -7,90 +7,54 @@ rotation, gates, the other products, the router, and routed experts, whose group
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from core.models.operations import Dispatch, GroupedLinear, Linear, Op
 from core.models.spec import TransformerSpec
-from core.training.activations.tensors import FP32, Implementation, LayerKind, Part, SavedTensor, Split
+from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of, split_of
+from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
 from core.training.layout import Layout
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
 """What brings a tensor in: nothing, tensor parallelism, expert parallelism."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerProduct:
-    """One matrix product of a layer, per token: what is read, what comes out, and over which ranks that is spread.
+_NAMES: Mapping[str, str] = {
+    "self_attn.q_a_proj": "query latent",
+    "self_attn.q_proj": "queries",
+    "self_attn.q_b_proj": "queries",
+    "self_attn.kv_a_proj_with_mqa": "key/value latent",
+    "self_attn.kv_b_proj": "keys and values",
+    "self_attn.k_proj": "keys",
+    "self_attn.v_proj": "values",
+    "self_attn.g_proj": "attention gate",
+    "self_attn.o_proj": "attention’s output",
+    "mamba.in_proj": "state’s first projection",
+    "mamba.out_proj": "state’s output",
+}
 
-    routed: of routed experts.  Where the output is "whole", each rank makes all of it, or one term of its sum.
+
+def _matmuls(spec: TransformerSpec, kind: LayerKind) -> list[Linear]:
+    """The matmuls of one layer with weights, without the router and the gate of shared experts.
+
+    Where some layers have a state in place of attention, those of both follow each other.
     """
-
-    name: str
-    part: Part
-    read: Any
-    made: Any
-    split: Split
-    routed: bool = False
-
-    @property
-    def flop(self) -> float:
-        """FLOPs of the product, per token."""
-        return 2.0 * float(self.read * self.made)
+    ops = (op for op in layer_operations(spec, kind) if isinstance(op, Linear))
+    return [op for op in ops if op.block != "moe" or {op.reads[0].split, op.makes[0].split} != {"sequence"}]
 
 
-def products(spec: TransformerSpec, kind: LayerKind) -> Iterator[LayerProduct]:
-    """The matrix products of one layer in the order in which they are made; those of activations left out.
-
-    Where some layers have a state in place of attention, a mean layer has its share of either's.
-    """
-    s = spec
-    if s.mixer:
-        inner, made = s.mixer.inner, 2 * s.mixer.inner + s.mixer.pairs + s.mixer.rates
-        for product in _attention_products(s):
-            yield replace(product, made=s.attention_share * product.made)
-        yield LayerProduct("state’s first projection", "attention", s.hidden, (1 - s.attention_share) * made, "tensor")
-        yield LayerProduct("state’s output", "attention", inner, (1 - s.attention_share) * s.hidden, "whole")
-    else:
-        yield from _attention_products(s)
-    if s.experts is None or kind == "dense":
-        yield from _network(s, "", s.ffn, 1) if s.ffn else ()
-        return
-    yield from _network(s, "experts’ ", s.experts.width, s.experts.per_token, routed=True)
-    if s.experts.shared:
-        yield from _network(s, "shared experts’ ", s.experts.shared * (s.experts.shared_width or s.experts.width), 1)
+def _share(spec: TransformerSpec, op: Op) -> float:
+    """Share of the layers that have an operation of attention, or of what replaces it."""
+    return op.layers / spec.layers if op.block in ATTENTION_BLOCKS else 1.0
 
 
-def _attention_products(s: TransformerSpec) -> Iterator[LayerProduct]:
-    hidden = s.hidden
-    queries, values = s.heads * s.score_dim, s.heads * s.value_dim
-    if s.latent:
-        low = s.latent
-        if low.query_rank:
-            yield LayerProduct("query latent", "attention", hidden, low.query_rank, "whole")
-        yield LayerProduct("queries", "attention", low.query_rank or hidden, queries, "tensor")
-        yield LayerProduct("key/value latent", "attention", hidden, low.kv_rank + low.rope_dim, "whole")
-        both = s.heads * (low.nope_dim + low.value_dim)
-        yield LayerProduct("keys and values", "attention", low.kv_rank, both, "tensor")
-    else:
-        split: Split = "tensor" if s.kv_heads == s.heads else "key/value heads"
-        yield LayerProduct("queries", "attention", hidden, queries, "tensor")
-        yield LayerProduct("keys", "attention", hidden, s.kv_heads * s.head_dim, split)
-        yield LayerProduct("values", "attention", hidden, s.kv_heads * s.head_dim, split)
-    if s.attention_gate:
-        yield LayerProduct("attention gate", "attention", hidden, queries, "tensor")
-    yield LayerProduct("attention’s output", "attention", values, hidden, "whole")
-
-
-def _network(
-    spec: TransformerSpec, owner: str, width: int, times: int, *, routed: bool = False
-) -> Iterator[LayerProduct]:
-    for name in ("gate", "up") if spec.glu else ("up",):
-        yield LayerProduct(f"{owner}{name}", "feed-forward", spec.hidden, times * width, "tensor", routed)
-    yield LayerProduct(f"{owner}down", "feed-forward", width, times * spec.hidden, "whole", routed)
+def _flop(spec: TransformerSpec, op: Linear) -> float:
+    return 2.0 * op.copies * op.reads[0].width * op.makes[0].width * _share(spec, op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +78,32 @@ def kept_by_operation(
 ) -> tuple[KeptTensor, ...]:
     """What one layer keeps under per-operation recomputation. width, residual: as `saved_tensors` has them."""
 
-    def one(name: str, part: Part, elements: Any, split: Split, *, routed: bool = False) -> SavedTensor:
-        return SavedTensor(name, part, elements, width, split, routed=routed)
+    def one(op: Op, name: str, split: Split, *, routed: bool = False) -> SavedTensor:
+        (made,) = op.makes
+        copies = made.copies if split == "tensor" or routed else 1  # networks on a token are summed
+        elements = made.width * copies * _share(spec, op)
+        return SavedTensor(name, part_of(op), elements, width, split, routed=routed)
 
-    s = spec
-    tensors = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
+    tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"))]
     if implementation.flash:
-        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.attention_share * s.heads, FP32)))
-        given = s.attention_share * s.heads * s.value_dim
-        tensors.append(KeptTensor(one("attention kernel’s output", "attention", given, "tensor")))
-    plain = [product for product in products(s, kind) if not product.routed]
-    tensors += [KeptTensor(one(each.name, each.part, each.made, each.split)) for each in plain[::2]]
-    summed = [each for each in plain if each.split == "whole" and not each.name.endswith(" latent")]
-    tensors += [KeptTensor(one(f"{each.name}, summed", each.part, each.made, "sequence"), "tensor") for each in summed]
-    if s.experts and kind == "experts":
-        chosen = s.experts.per_token * s.hidden
-        for name in ("expert inputs", "expert outputs"):
-            tensors.append(KeptTensor(one(name, "feed-forward", chosen, "sequence", routed=True), "expert"))
+        heads = spec.attention_share * spec.heads
+        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", heads, FP32)))
+        given = heads * spec.value_dim
+        tensors.append(KeptTensor(SavedTensor("attention kernel’s output", "attention", given, width)))
+    plain = [op for op in _matmuls(spec, kind) if not isinstance(op, GroupedLinear)]
+    for op in plain[::2]:
+        split = split_of(spec, op.makes[0].split)
+        tensors.append(KeptTensor(one(op, _name(op), "whole" if split == "sequence" else split)))
+    summed = [op for op in plain if (op.reads[0].split, op.makes[0].split) == ("tensor", "sequence")]
+    tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence"), "tensor") for op in summed]
+    for op in (op for op in layer_operations(spec, kind) if isinstance(op, Dispatch)):
+        both = (one(op, f"expert {way}", "sequence", routed=True) for way in ("inputs", "outputs"))
+        tensors += [KeptTensor(tensor, "expert") for tensor in both]
     return tuple(tensors)
+
+
+def _name(op: Op) -> str:
+    return _NAMES.get(op.name) or owner_of(op.makes[0]) + op.name.rpartition(".")[2].removesuffix("_proj")
 
 
 def flop_again(spec: TransformerSpec) -> float:
@@ -142,8 +114,7 @@ def flop_again(spec: TransformerSpec) -> float:
     total = 0.0
     kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
     for kind, layers in kinds:
-        result = list(products(spec, kind)) if layers else []
-        plain = [product for product in result if not product.routed]
-        parts = {product.name for product in (*plain[::2], *result[-1:])}
-        total += layers * sum(product.flop for product in result if product.name not in parts)
+        result = _matmuls(spec, kind) if layers else []
+        spared = {*[op for op in result if not isinstance(op, GroupedLinear)][::2], *result[-1:]}
+        total += layers * sum(_flop(spec, op) for op in result if op not in spared)
     return total

@@ -6,48 +6,8 @@ reads goes with it. Measured on torch 2.13 with saved_tensors_hooks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-_ATTENTION = (
-    *("queries", "keys", "values", "queries down", "keys and values down", "attention gate"),
-    "state: first projection",
-)
-
-_READERS: Mapping[str, tuple[str, ...]] = {
-    "norm 1 output": _ATTENTION,
-    "attention input": _ATTENTION,
-    "query latent norm output": ("queries up",),
-    "key/value latent norm output": ("keys and values up",),
-    "norm 2 output": ("feed-forward gate", "feed-forward up", "router", "shared experts gate", "shared experts up"),
-    "feed-forward input": (
-        "feed-forward gate",
-        "feed-forward up",
-        "router",
-        "shared experts gate",
-        "shared experts up",
-    ),
-    "norm 1 before the gain": ("norm",),
-    "norm 2 before the gain": ("norm",),
-    "norm 3 before the gain": ("norm",),
-    "norm 4 before the gain": ("norm",),
-    "query norm before the gain": ("norm of queries",),
-    "key norm before the gain": ("norm of keys",),
-    "query latent norm before the gain": ("norm of the query rank",),
-    "key/value latent norm before the gain": ("norm of the key/value rank",),
-    "product": ("feed-forward down",),
-    "activation output": ("feed-forward down",),
-    "experts’ product": ("expert down",),
-    "experts’ activation output": ("expert down",),
-    "shared experts’ product": ("shared experts down",),
-    "shared experts’ activation output": ("shared experts down",),
-    "expert inputs": ("expert gate", "expert up"),
-    "gated output": ("attention output",),
-    "state: gated output": ("state: output",),
-    "final norm before the gain": ("norm outside the layers",),
-    "final norm output": ("output head",),
-}
-"""Saved tensor → the weights whose gradients alone read it."""
 
 _FUSED = ("queries", "keys", "values")
 """Matrices that some software has as one."""
@@ -99,27 +59,11 @@ class PartlyTrained:
     head_share: float = 0.0
     quantised_bytes_per_parameter: float = 0.0
 
-    def _trained_share(self, name: str) -> float:
-        return dict(self.trained_shares).get(name, 0.0)
-
-    def _reads(self, name: str) -> bool:
-        """Whether adapters of this class read the layer's own saved input."""
-        return not self.element_bytes and not self.dropout and any(a.name == name for a in self.adapters)
-
-    def kept_share(self, name: str, *, square: bool = False) -> float:
-        """The share that stays of a saved tensor by its name; of one that is cast for each reader, the share of its
-        casts.
-
-        square: attention materialises its scores.
-        """
-        if name == "norm 1 input in fp32":  # written out, a norm reads it for the gradient of its input alone
-            return 1.0 - self.unfed_share
-        tensor, _, casts = name.partition(", a cast for each of ")
-        readers = ("attention output",) if square and tensor == "attention output" else _READERS.get(tensor)
-        if readers is None:
-            return 1.0
-        shares = [1.0 if self._reads(reader) else self._trained_share(reader) for reader in readers]
-        return sum(shares) / float(casts.split()[0]) if casts else max(shares)
+    def read_share(self, name: str) -> float:
+        """The share of active layers in which training reads the saved input of this class of weights: for their
+        gradient, or that of an adapter that shares the input."""
+        shares = not self.element_bytes and not self.dropout and any(adapter.name == name for adapter in self.adapters)
+        return 1.0 if shares else dict(self.trained_shares).get(name, 0.0)
 
     def adapter_tensors(self, layer_element_bytes: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
         """What adapters keep for backward: name, its target, elements per token, bytes of an element."""

@@ -23,6 +23,7 @@ from core.training.activations.formulas import (
     stage_bytes,
 )
 from core.training.activations.operations import kept_by_operation
+from core.training.activations.saved import final_tensors, saved_tensors
 from core.training.activations.tensors import (
     COMPILED_WHOLE,
     FP32,
@@ -31,8 +32,6 @@ from core.training.activations.tensors import (
     LayerKind,
     Loss,
     Split,
-    final_tensors,
-    saved_tensors,
     ways,
 )
 from core.training.layout import (

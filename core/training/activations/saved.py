@@ -1,0 +1,358 @@
+"""Which tensors the forward pass of one layer keeps for the backward pass, by name, for named implementations.
+
+No operation says what is kept. One rule for each kind says what its backward pass reads, and each tensor that is read
+is kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.models.operations import (
+    Activation,
+    Add,
+    AttentionCore,
+    Combine,
+    Convolution,
+    Dispatch,
+    GroupedLinear,
+    Linear,
+    Multiply,
+    Norm,
+    Op,
+    Route,
+    Scan,
+    Tensor,
+    View,
+    Writer,
+    operations,
+)
+from core.models.operations import Split as ModelSplit
+from core.models.spec import TransformerSpec, modelled
+from core.training.activations.tensors import (
+    DELTA_CHUNK,
+    FP32,
+    NOTHING,
+    Implementation,
+    LayerKind,
+    Part,
+    SavedTensor,
+    Split,
+    written_as_gpt2,
+)
+from core.training.layout import MODULES, LayerModule
+from core.training.tensors import CLASSES
+
+_INDEX = 8
+_MASK = 1
+
+_NAMES: Mapping[str, str] = {
+    "input_layernorm": "norm 1",
+    "pre_feedforward_layernorm": "norm 2",
+    "post_attention_layernorm": "norm 3",
+    "post_feedforward_layernorm": "norm 4",
+    "norm": "final norm",
+    "self_attn.q_norm": "query norm",
+    "self_attn.k_norm": "key norm",
+    "self_attn.q_a_layernorm": "query latent norm",
+    "self_attn.kv_a_layernorm": "key/value latent norm",
+    "self_attn.g_proj": "attention gate",
+    "attn_output": "attention output",
+    "gated": "gated output",
+    "mamba.in_proj": "state: first projection",
+    "mamba.conv1d": "state: convolution",
+    "mamba.scan": "state: output",
+    "mamba.gate": "state: gated output",
+    "dispatched": "expert inputs",
+    "mlp.experts.down_proj": "expert outputs",
+    "mlp.shared_expert.down_proj": "shared experts’ output",
+}
+"""Norm, or tensor, by its name in the list of operations → the name that is displayed."""
+
+_NETWORK: Mapping[bool, Mapping[str, str]] = {
+    True: {"gate_proj": "gate", "up_proj": "up", "act": "silu(gate)", "glu": "product"},
+    False: {"up_proj": "activation input", "act": "activation output"},
+}
+"""The same inside a feed-forward network, gated or not."""
+
+ATTENTION_BLOCKS = ("layer", "mixer")
+_DROPPED = ("layernorm", "act", "mla_up_proj")
+"""Modules each of whose outputs is dropped and made again; of the others what is read outside of them stays."""
+
+
+def layer_operations(spec: TransformerSpec, kind: LayerKind) -> tuple[Op, ...]:
+    """Return the operations of a layer, of attention and of a state where some layers have either."""
+    fed = "moe" if kind == "experts" else "dense" if spec.ffn else ""
+    return tuple(op for op in operations(spec) if op.block in (*ATTENTION_BLOCKS, fed))
+
+
+def saved_tensors(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    kind: LayerKind = "dense",
+    *,
+    width: int = 2,
+    residual: int | None = None,
+) -> tuple[SavedTensor, ...]:
+    """The tensors that one layer of ``spec`` keeps, in the order in which they are made.
+
+    kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
+    residual: of the residual stream; wider than that under autocast, where products cast what they read. None: as wide.
+    """
+    saved = _Saved(modelled(spec), implementation, width, residual or width, layer_operations(spec, kind))
+    if (partly := implementation.partly) is None:
+        return saved.tensors()
+    added = (
+        SavedTensor(name, "feed-forward" if _inside(target) else "attention", elements, each, by=_inside(target))
+        for name, target, elements, each in partly.adapter_tensors(width, kind == "experts")
+    )
+    return (*saved.tensors(), *added)
+
+
+def _inside(target: str) -> LayerModule:
+    """The module of the feed-forward part that a class of matrices is in; none of attention's."""
+    if target.startswith(("expert ", "shared experts", "router")):
+        return LayerModule.MIXTURE
+    return LayerModule.NETWORK if target.startswith("feed-forward") else NOTHING
+
+
+def final_tensors(
+    spec: TransformerSpec, implementation: Implementation, *, width: int = 2, residual: int | None = None
+) -> tuple[SavedTensor, ...]:
+    """What stands between the last layer and the logits: the final norm, whose output is the head's input.
+
+    Models without a final norm are counted as if they had one.
+    """
+    head = Writer([], "head")
+    read = head.norm("norm", head.tensor("residual", spec.hidden, stream=True), spec.norm_vectors)
+    head.linear("lm_head", read, spec.vocab, "tensor")
+    return _Saved(spec, implementation, width, residual or width, tuple(head.written)).tensors()
+
+
+class _Saved:
+    """Collects what the backward passes of operations read: each tensor once, whatever number of them reads it."""
+
+    def __init__(
+        self, spec: TransformerSpec, how: Implementation, width: int, residual: int, ops: tuple[Op, ...]
+    ) -> None:
+        self.spec, self.how, self.width, self.residual, self.ops = spec, how, width, residual, ops
+        self.maker = {made: op for op in ops for made in op.makes}
+        self.seen: set[Tensor] = set()
+        self.rows: dict[str, SavedTensor] = {}
+        self.gpt2 = written_as_gpt2(spec, how)
+        self.delta = spec.mixer is not None and spec.mixer.kind == "delta"
+
+    def tensors(self) -> tuple[SavedTensor, ...]:
+        """Return what all operations keep, without tensors that partial training leaves empty."""
+        for op in self.ops:
+            self.read(op)
+        return tuple(row for row in self.rows.values() if row.elements)
+
+    def read(self, op: Op) -> None:
+        """Keep what the backward pass of one operation reads."""
+        match op:
+            case Norm() if op.block != "mixer":
+                self.norm(op)
+            case Linear():
+                self.matmul(op)
+            case AttentionCore():
+                self.attention(op)
+            case Convolution():
+                self.keep(self.maker[op.reads[0]].reads[0], op)
+                if self.how.written_out or self.delta:
+                    self.keep(op.makes[0], op)
+            case Scan():
+                if self.spec.mixer and self.delta:
+                    self.add("state: products of keys in a chunk", op, DELTA_CHUNK * self.spec.mixer.heads, self.width)
+                self.keep(op.makes[0], op)
+            case Activation():
+                self.activation(op)
+            case Multiply() if op.block != "mixer":
+                self.multiply(op)
+            case Route():
+                self.add("router probabilities", op, op.reads[0].width, FP32, "sequence", part="router")
+                self.add("weights of the chosen experts", op, op.makes[0].width, FP32, "sequence", part="router")
+                self.add("chosen experts", op, op.makes[0].width, _INDEX, "sequence", part="router")
+            case Dispatch():
+                self.add("token order", op, op.copies, _INDEX, "expert", part="router")
+            case Combine():
+                (y, _) = op.reads
+                if not self.how.weighs_inside:
+                    self.keep(y, op)
+                if self.how.written_out and not self.how.grouped_experts:
+                    self.add("weighted outputs", op, y.copies * y.width, self.residual, "expert")
+            case Add() if self.how.dropout and op.makes[0].stream and op.block != "mixer":
+                self.add(f"{part_of(op)} dropout mask", op, op.makes[0].width, _MASK, "sequence")
+            case _:
+                pass
+
+    def norm(self, op: Op) -> None:
+        """Its input; written out, an RMSNorm keeps a copy in fp32 and the normed value before the gain in its place."""
+        (x,), name = op.reads, _NAMES[op.name]
+        given = self.residual if x.stream else self.width
+        if not self.how.written_out or self.spec.norm != "rmsnorm":
+            self.keep(x, op, f"{name} input", each=given, part=part_of(op))
+            return
+        fed = 1.0 - self.how.partly.unfed_share if self.how.partly and name == "norm 1" else 1
+        # A norm that is done again starts from its input as it was given.
+        self.add(f"{name} input in fp32", op, x.width, FP32, x.split, kept=given / FP32, share=fed)
+        if self.spec.norm_vectors:
+            share = self.trained(op.weights[0].name)
+            self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
+
+    def matmul(self, op: Op) -> None:
+        """Its input, for the gradient of its weight; under autocast a cast for each matmul, unless they share it."""
+        x = op.reads[0]
+        if x in self.seen:
+            return
+        readers = [other for other in self.ops if isinstance(other, Linear) and x in other.reads]
+        casts, attended = len(readers), sum(reader.block in ATTENTION_BLOCKS for reader in readers)
+        if attended > 1 or x.block != op.block == "mixer":
+            # Counted like attention's three, or two, although a state has one and a gate would be a fourth.
+            casts += (1 if self.gpt2 else 2 if self.spec.latent else 3) - attended
+        if self.residual == self.width or self.how.shares_casts or isinstance(op, GroupedLinear):
+            casts = 1
+        maker = self.maker.get(x)
+        normed = maker if isinstance(maker, Norm) else None
+        name = f"{_NAMES[normed.name]} output" if normed else f"{part_of(op)} input" if x.stream else self.name(x)
+        share = self.read_share(op, readers, casts, alike=bool(normed or x.stream)) if self.how.partly else 1
+        name += f", a cast for each of {casts} products" * (casts > 1)
+        self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
+
+    def read_share(self, op: Op, readers: list[Linear], casts: int, *, alike: bool) -> float:
+        """The share of layers, or of casts, in which training reads what ``readers`` multiply. alike: the input of a
+        block."""
+        if alike and op.block != "head":
+            # Read by one block only, even where two share a norm, and by dense networks in mixtures, too.
+            blocks = ATTENTION_BLOCKS if op.block in ATTENTION_BLOCKS else ("dense", "moe")
+            every = (other for other in operations(self.spec) if other.block in blocks and isinstance(other, Linear))
+            given = [other for other in every if other.reads[0].name == op.reads[0].name]
+            readers = [other for other in given if other is op or other.makes[0].width > 1]
+        shares = [self.trained(reader.weights[0].name) for reader in readers]
+        return sum(shares) / casts if casts > 1 else max(shares)
+
+    def attention(self, op: AttentionCore) -> None:
+        """Queries, keys, and values, with scores or, from a flash kernel, with the output and a number per head."""
+        q, k, v = op.reads
+        (y,), width, flash = op.makes, self.width, self.how.flash
+        if self.how.written_out and flash and isinstance(self.maker[v], View):
+            v = self.maker[v].reads[0]  # a view of a matmul that also holds keys, and keeps it alive
+        for x, name in ((q, "queries"), (k, "keys"), (v, "values")):
+            self.keep(x, op, name, by=self.modules(x, op) & LayerModule.UP_PROJECTION)
+        if flash:
+            self.add("log-sum-exp", op, op.heads, FP32)
+            if self.how.written_out and self.spec.latent:
+                # Queries joined from two parts lie head by head, and so does the output, which is then copied token by
+                # token for the next product.
+                self.add("attention output by head", op, y.width, width)
+            self.keep(y, op, by=NOTHING)
+            return
+        if op.kv_heads != op.heads:
+            self.add("keys and values, repeated", op, 2 * (op.heads - op.kv_heads) * op.key_dim, width)
+        # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
+        if self.how.written_out and (self.residual > width or not self.gpt2) and width < FP32:
+            self.add("softmax in fp32", op, op.heads, FP32, per_key=True)
+        self.add("softmax", op, op.heads, width, per_key=True)
+        if self.how.dropout:
+            self.add("weights’ dropout mask", op, op.heads, _MASK, per_key=True)
+            self.add("weights after dropout", op, op.heads, width, per_key=True)
+
+    def activation(self, op: Op) -> None:
+        """Its input; GELU in single steps keeps more."""
+        (x,) = op.reads
+        width = self.element(x)
+        if self.spec.glu:
+            self.keep(x, op)
+            return
+        # The third power is taken of a cast, and all that follows from it is as wide. The input stays, whatever is
+        # computed again.
+        wide = FP32 if self.gpt2 and self.how.autocasts else width
+        self.keep(x, op, each=wide, by=self.modules(x, op) | LayerModule.ACTIVATION, kept=width / wide)
+        if self.gpt2:
+            owner, elements = owner_of(x), x.copies * x.width
+            self.add(f"{owner}half of GELU’s input", op, elements, width, x.split)
+            self.add(f"{owner}steps of GELU", op, 2 * elements, wide, x.split)
+
+    def multiply(self, op: Op) -> None:
+        """Both factors; one kernel for a gate computes the activation function again."""
+        for x in op.reads:
+            maker = self.maker[x]
+            if x.width == op.makes[0].width and (self.how.written_out or not isinstance(maker, Activation)):
+                # Scores in memory leave the output to the next matmul, even where a gate reads it first.
+                square = isinstance(maker, AttentionCore) and not self.how.flash
+                share = self.trained("self_attn.o_proj") if square else 1
+                # Of several shared experts one output is counted.
+                self.keep(x, op, share=share, times=op.copies / x.copies)
+
+    def trained(self, weight: str) -> float:
+        """The share of layers in which the gradient of a weight, or an adapter, reads what the weight multiplies."""
+        return self.how.partly.read_share(CLASSES[weight]) if self.how.partly else 1
+
+    def modules(self, x: Tensor, op: Op) -> LayerModule:
+        """The modules whose recomputation regenerates a tensor for ``op``."""
+        names = () if x.stream else (name for name in x.modules if name in _DROPPED or name in op.makes[0].modules)
+        return LayerModule(sum(MODULES[name] for name in names))
+
+    def element(self, x: Tensor) -> int:
+        """Bytes of an element; autocast leaves PyTorch's grouped matmuls in fp32."""
+        return self.residual if x.split.startswith("expert") and self.how.grouped_experts else self.width
+
+    def name(self, x: Tensor) -> str:
+        """The displayed name of a tensor."""
+        return _NAMES.get(x.name) or owner_of(x) + _NETWORK[self.spec.glu][x.name.rpartition(".")[2]]
+
+    def keep(
+        self, x: Tensor, op: Op, name: str = "", *, each: int = 0, by: LayerModule | None = None, **rest: Any
+    ) -> None:
+        """Keep a tensor that ``op`` reads, unless something keeps it already."""
+        if x not in self.seen:
+            self.seen.add(x)
+            by = self.modules(x, op) if by is None else by
+            layers = x.layers if x.block in ATTENTION_BLOCKS and not x.stream else self.spec.layers
+            elements = x.copies * x.width
+            self.add(name or self.name(x), op, elements, each or self.element(x), x.split, by=by, layers=layers, **rest)
+
+    def add(
+        self,
+        name: str,
+        op: Op,
+        elements: int,
+        each: int,
+        split: ModelSplit = "tensor",
+        *,
+        part: Part | None = None,
+        by: LayerModule | None = None,
+        kept: float = 0.0,
+        per_key: bool = False,
+        layers: int = 0,
+        share: float = 1,
+        times: float = 1,
+    ) -> None:
+        """Keep what ``op`` reads or makes for its backward pass, in some layers of all."""
+        layers = layers or (op.layers if op.block in ATTENTION_BLOCKS else self.spec.layers)
+        mean = elements * share * times if layers == self.spec.layers else elements * share * layers / self.spec.layers
+        if name in self.rows:
+            mean += self.rows[name].elements
+        by = self.modules(op.makes[0], op) if by is None else by
+        divided, routed = split_of(self.spec, split), split.startswith("expert")
+        self.rows[name] = SavedTensor(name, part or part_of(op), mean, each, divided, by, kept, per_key, routed)
+
+
+def split_of(spec: TransformerSpec, split: ModelSplit) -> Split:
+    """What divides a saved tensor, but for expert parallelism, which divides the tokens of experts."""
+    if split == "kv" and spec.kv_heads < spec.heads:
+        return "key/value heads"
+    return "tensor" if split in ("tensor", "expert tensor", "kv") else "sequence"
+
+
+def part_of(op: Op) -> Part:
+    """The part of a layer that an operation belongs to."""
+    if isinstance(op, Norm) and not op.name.startswith("self_attn"):
+        return "norms"
+    return "attention" if op.block in ATTENTION_BLOCKS else "feed-forward"
+
+
+def owner_of(x: Tensor) -> str:
+    """The experts that a tensor of a feed-forward network belongs to, as the first words of its name."""
+    return "experts’ " if x.split == "expert tensor" else "shared experts’ " if "moe" in x.modules else ""
