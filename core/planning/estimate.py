@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from core.budget.equations import (
     days_of,
+    days_of_steps,
     flop_of_a_run,
     flop_of_a_token,
     hours_affordable,
@@ -27,28 +27,39 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import ceiling_of
 from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
-from core.limits import limit
 from core.models.catalog import CatalogModel, nearest_dense
+from core.planning.does_not_fit import DoesNotFitError
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Find, Plan, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, found_layout, plan_layout, too_large, tried_layouts
+from core.planning.plan_search import evaluate_layout
+from core.planning.resolved_layout import (
+    FIELD_IDS,
+    constraints_of,
+    estimable_request,
+    found_layout,
+    plan_layout,
+    search_request,
+    too_large,
+)
 from core.planning.solving import (
     ENDS,
     MIDDLE,
     SolvedRun,
     Terms,
-    allocations,
-    first_place,
     problem_of,
     solve,
     unanswerable,
 )
 from core.planning.throughput import WIDTHS, untrainable
+from core.planning.trl import trl
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
 from core.runs.share import share_of_steps, whole_run_mfu
 from core.runs.utilisation import peak_16bit
+from core.search.launch import Launch, launches
+from core.search.request import SearchRequest
+from core.search.result import LayoutResult
 from core.training.layout import LayoutError
 from core.units import format_quantity
 
@@ -154,6 +165,64 @@ class PlanEstimate:
     def memory(self) -> MemoryEstimate:
         """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
         return memory_estimate(resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators))
+
+    @cached_property
+    def whole(self) -> Plan:
+        """The plan with everything that was found in it."""
+        plan = resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators)
+        return replace(plan, tokens=self.middle.tokens)
+
+    @cached_property
+    def request(self) -> SearchRequest:
+        """What the plan asks of a search, on the accelerators and with the sequences a step that its layout has. Of a
+        model that is only counted it is that of the layers that stand in for it.
+
+        Raises `LayoutError` where the plan has no layout, `BudgetError` where no step is timed.
+        """
+        request = estimable_request(self.whole)
+        if request is None:
+            search_request(self.whole)  # says what is unknown
+            raise BudgetError("gpu", f"How long a step takes on {self.plan.accelerator} is not known.")
+        layout = plan_layout(self.whole)
+        batch = int(layout.data * layout.micro_batch * layout.micro_batches)
+        return replace(request, batch=batch, constraints=constraints_of(self.plan)).on(int(layout.accelerators))
+
+    @cached_property
+    def step(self) -> LayoutResult:
+        """The plan's layout and its step, the MFU that of all accelerators. Raises as `request` does."""
+        result = evaluate_layout(self.request, plan_layout(self.whole))
+        return replace(result, mfu=result.mfu * self.request.cluster.count / self.whole.accelerators)
+
+    @property
+    def idle(self) -> int:
+        """Accelerators that have nothing to do."""
+        return self.count - self.request.cluster.count
+
+    def days_of_steps(self, seconds: float) -> float:
+        """Days of steps alone for all tokens, where one takes so many seconds."""
+        return days_of_steps(self.middle.tokens, seconds, self.step.tokens, 1)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
+        if not self.plan.trained.everything:
+            return (trl(memory_estimate(self.whole)),)
+        return launches(self.request, self.step.layout)
+
+    @property
+    def step_values(self) -> dict[str, float]:
+        """What the step comes to, by name and in base units; unknown ones are missing."""
+        result = self.step
+        values = {
+            "step_seconds": result.seconds,
+            "step_seconds_low": result.low,
+            "step_seconds_high": result.high,
+            "step_mfu": self.request.by_6n(result.mfu),
+            "step_days": self.days_of_steps(result.seconds),
+            "step_memory_bytes": float(result.memory.total),
+            "step_usable_bytes": result.usable,
+        }
+        return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
     @property
     def layout_mfu(self) -> float:
@@ -271,6 +340,14 @@ def estimate(plan: Plan) -> PlanEstimate:
     )
 
 
+def timed_estimate(plan: Plan) -> PlanEstimate:
+    """The same, whose layout's step is timed. Raises `LayoutError` where it has no layout, `BudgetError` where no step
+    is timed."""
+    a = estimate(plan)
+    _ = a.step
+    return a
+
+
 def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
     """The answer of each plan, or why there is none."""
     results: list[PlanEstimate | BudgetError] = []
@@ -302,42 +379,6 @@ def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
     if found is None or found.fits or plan.own_layout:
         return None
     return DoesNotFitError(whole)
-
-
-class DoesNotFitError(BudgetError):
-    """That no layout of a plan's accelerators holds it; how many it needs is only searched for once it is told."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__("count", f"It does not fit on {int(plan.accelerators):,} × {plan.accelerator}")
-        self.plan = plan
-
-    def __str__(self) -> str:
-        needed = self.needed
-        return f"{self.args[0]}{f': it needs {needed:,}' if needed else '; take more of them, or others'}."
-
-    @property
-    def needed(self) -> int | None:
-        """How many accelerators the plan needs; None where no number of them is enough."""
-        return fewest_that_hold(self.plan)
-
-
-@lru_cache(maxsize=256)
-def fewest_that_hold(plan: Plan) -> int | None:
-    """The fewest accelerators, in whole units, on which the plan fits and leaves as much memory free as it keeps; None
-    where no number of them is enough, or where too many layouts would be tried."""
-    if tried_layouts((plan,)) > limit("repeated_search"):
-        return None
-
-    def lacking(at: int) -> float:
-        with suppress(LayoutError):
-            h = memory_estimate(replace(plan, accelerators=size(at)))
-            if h.host_holds and not h.lacks:
-                return 0.0
-        return math.inf
-
-    size, place = allocations(plan)
-    found = first_place(lacking, 1, limit("accelerators"), size, place)
-    return None if found is None else int(size(found))
 
 
 def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators
-from core.planning.estimate import fewest_that_hold
+from core.planning.does_not_fit import fewest_that_hold
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_limits import missed_limits

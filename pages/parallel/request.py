@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from core.budget.errors import BudgetError
 from core.fields import ParsedForm
-from core.planning.applied_layout import AppliedLayout, applied_layout
+from core.planning.estimate import PlanEstimate, timed_estimate
 from core.planning.form.plan_form import plan_as_given
 from core.planning.plan import Plan
 from core.planning.plan_search import search_layouts
@@ -19,7 +19,7 @@ from core.training.layout import LayoutError
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import worked_out
 
-Searched: TypeAlias = tuple[AppliedLayout | None, SearchRequest, SearchResult]
+Searched: TypeAlias = tuple[PlanEstimate | None, SearchRequest, SearchResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class SearchInputs:
 
     plan: Plan
     texts: Mapping[str, str]
-    at: AppliedLayout | None
+    at: PlanEstimate | None
     request: SearchRequest
     result: SearchResult
 
     @property
     def in_force(self) -> LayoutResult | None:
         """The layout of the plan as it is timed; None where none is found that fits."""
-        if self.at is None or (self.at.result.spare < 0 and not self.plan.own_layout and self.result.best is None):
+        if self.at is None or (self.at.step.spare < 0 and not self.plan.own_layout and self.result.best is None):
             return None
-        return self.at.result
+        return self.at.step
 
 
 def read_inputs(inputs: Inputs) -> SearchInputs:
@@ -55,7 +55,7 @@ def _read(reading: ParsedForm) -> SearchInputs:
 def _searched(plan: Plan) -> Searched:
     """The plan's layout and the space around it; the space alone where nothing in it keeps to what it has to."""
     try:
-        at = applied_layout(plan)
+        at = timed_estimate(plan)
     except (BudgetError, LayoutError):
         request = search_request(plan)
         result = search_layouts(request)

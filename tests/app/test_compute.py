@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
-from core.planning.estimate import fewest_that_hold
+from core.planning.does_not_fit import fewest_that_hold
 from core.planning.form.plan_form import plan_from
 from pages.common import shape
 from pages.common.registry import COMPUTE, HOME, PageSpec

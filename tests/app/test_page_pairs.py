@@ -10,8 +10,7 @@ import pytest
 
 from core.budget.errors import BudgetError
 from core.models.catalog import CATALOG
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.plan import TYPED
 from core.training.layout import LayoutError
@@ -60,7 +59,7 @@ def random_texts(draw: random.Random, model: str) -> dict[str, str]:
         }
         plan = plan_of(PLAN_FORM.parse(texts))
         try:
-            applied_layout(plan)
+            timed_estimate(plan)
             if estimate(plan).range_of("days").high < A_CENTURY:
                 return texts
         except (BudgetError, LayoutError):

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.planning import plan_search
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.form.plan_form import plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan_search import search_layouts
@@ -36,7 +36,7 @@ def test_every_preset_is_told_by_the_form_alone_with_every_panel_open(name: str)
     texts = PAGE_PRESETS[name]
     app = opened(PARALLEL, {**texts, **OPEN})
     plan = plan_of(FORM.parse(texts))
-    assert answer(app) == shown(search_text.sentence(applied_layout(plan)))
+    assert answer(app) == shown(search_text.sentence(timed_estimate(plan)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
     assert len(app.get("plotly_chart")) >= 6
     for chart in app.get("plotly_chart"):
@@ -96,7 +96,7 @@ def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
 def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
     texts = {**SMALL, "ktp": "2", "gb": "256"}
     app = opened(PARALLEL, texts)
-    best = applied_layout(plan_of(FORM.parse(texts))).result
+    best = timed_estimate(plan_of(FORM.parse(texts))).step
     (memory,) = next_pages(app, MEMORY)
     (compute,) = next_pages(app, COMPUTE)
     for there in (memory, compute):
@@ -128,8 +128,8 @@ def test_a_layout_of_ones_own_begins_as_the_fastest() -> None:
             answer(app).split(": a step takes")[part].split(";")[-1]
             == before.split(": a step takes")[part].split(";")[-1]
         )
-    texts, fastest = linked(app), applied_layout(plan_from(SMALL)).result
-    own = applied_layout(plan_from({**SMALL, **layout_texts(fastest.layout)})).result
+    texts, fastest = linked(app), timed_estimate(plan_from(SMALL)).step
+    own = timed_estimate(plan_from({**SMALL, **layout_texts(fastest.layout)})).step
     assert 0.97 * fastest.seconds < own.seconds <= fastest.seconds * (1 + 1e-9)
     layout = fastest.layout
     assert {name: texts[f"p_{name}"] for name in layout_texts(layout)} == layout_texts(layout)

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_of
 from core.store import last_measured
@@ -28,7 +28,7 @@ def answer(app: AppTest) -> str:
 def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     plain, app = opened(PARALLEL, SMALL), opened(PARALLEL, {**SMALL, **GIVEN})
     plan = plan_of(FORM.parse({**SMALL, **GIVEN}))
-    assert shown(text.sentence(applied_layout(plan))) in answer(app)
+    assert shown(text.sentence(timed_estimate(plan))) in answer(app)
     assert answer(app) != answer(plain)
     assert {f"p_{name}" for name in GIVEN} <= linked(app).keys()
     assert GIVEN.items() <= next_pages(app, COMPUTE)[0].items()

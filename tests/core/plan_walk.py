@@ -23,8 +23,7 @@ from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import PlanEstimate, estimate
+from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
@@ -141,8 +140,8 @@ def look_for_sizes(plan: Plan) -> Iterator[Shown]:
 def look_for(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of a plan; of one without a layout that fits, what would make one."""
     try:
-        at = applied_layout(plan)
-        query, results = at.request, at.result
+        at = timed_estimate(plan)
+        query, results = at.request, at.step
         result = search_layouts(query)
     except (BudgetError, LayoutError, SpaceError) as problem:
         yield search_text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)

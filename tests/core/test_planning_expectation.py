@@ -15,8 +15,7 @@ from core.budget.errors import BudgetError
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators
 from core.hardware.matmul import ceiling_of
 from core.models.catalog import catalog
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import PlanEstimate, estimate
+from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import run_features
 from core.planning.own_runs import parse_own_runs
@@ -147,8 +146,8 @@ def test_days_memory_and_mfu_are_those_of_the_layout_that_is_shown(seed: int) ->
     a = known(plan)
     if a is None or not a.terms.has_step_estimate:
         return
-    at, request = applied_layout(plan), search_request(plan)
-    layout = at.result.layout
+    at, request = timed_estimate(plan), search_request(plan)
+    layout = at.step.layout
     alone = step_time(
         request.spec,
         replace(request.cluster, count=int(layout.accelerators)),
@@ -161,7 +160,7 @@ def test_days_memory_and_mfu_are_those_of_the_layout_that_is_shown(seed: int) ->
         rates=request.rates,
     )
     tokens = int(layout.data * layout.micro_batch * layout.micro_batches) * request.timed_length
-    assert at.result.seconds == pytest.approx(float(alone.total), rel=1e-9)
+    assert at.step.seconds == pytest.approx(float(alone.total), rel=1e-9)
     assert a.middle.steps_days == pytest.approx(plan.tokens / tokens * float(alone.total) / 86400, rel=1e-9)
     assert a.memory.total == pytest.approx(float(request.bytes_of(layout)), rel=1e-9)
     assert a.memory.layout == layout

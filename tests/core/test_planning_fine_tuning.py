@@ -10,8 +10,7 @@ import pytest
 
 from core.budget.errors import BudgetError
 from core.models.catalog import CATALOG, catalog
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -65,12 +64,12 @@ def test_steps_and_memory_are_those_of_the_plan_whatever_lengths_examples_have(s
         texts |= {"longest": draw.choice(["", "900"]), "lay": draw.choice(["own", "fastest"])}
         plan = plan_from({**MEMORY_PRESETS[name], **texts})
         with contextlib.suppress(BudgetError, LayoutError):
-            a, h, at, found = estimate(plan), memory_estimate(plan), applied_layout(plan), fine_tuning_time(plan)
+            a, h, at, found = estimate(plan), memory_estimate(plan), timed_estimate(plan), fine_tuning_time(plan)
             assert found is not None
             days = a.middle.steps_days
             assert found.minutes == pytest.approx(1440 * days), (name, texts)
-            assert at.days(at.result.seconds) == pytest.approx(days), (name, texts)
-            assert float(at.result.memory.total) == pytest.approx(h.total), (name, texts)
+            assert at.days_of_steps(at.step.seconds) == pytest.approx(days), (name, texts)
+            assert float(at.step.memory.total) == pytest.approx(h.total), (name, texts)
 
 
 def test_a_begun_batch_goes_over_and_back_and_a_typed_one_stays() -> None:

@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from core.budget.errors import BudgetError
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.memory_fixes import (
@@ -161,9 +160,9 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     (fix, *_) = fixes(h)
     assert dict(fix.texts) == {"off": "optimizer", "chunks": "16"}
     plan = plan_from({**texts, **made_own(h.plan, h.layout), **fix.texts})
-    held, at = memory_estimate(plan), applied_layout(plan)
+    held, at = memory_estimate(plan), timed_estimate(plan)
     assert held.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
-    assert held.spare == at.result.spare > 0
+    assert held.spare == at.step.spare > 0
     assert "it fits, and none of the" in search_text.counted(at, search_layouts(at.request))
 
 

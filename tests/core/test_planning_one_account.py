@@ -16,14 +16,13 @@ from core.hardware.rates import Rates
 from core.models.catalog import CATALOG, catalog
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
-from core.planning.applied_layout import applied_layout
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
 from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.cost.prices import Prices
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
 from core.planning.largest_model import largest
@@ -201,10 +200,10 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     plan = plan_from({"model": "Llama 3.1 70B", "count": "1,024", "mfu": "30%", "pace": pace})
     a = estimate(plan)
     days = format_duration(86400 * a.middle.days, 3)
-    at = applied_layout(plan)
+    at = timed_estimate(plan)
     assert days in text.sentence(a)
     assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
-    assert a.layout_days == pytest.approx(at.days(at.result.seconds))
+    assert a.layout_days == pytest.approx(at.days_of_steps(at.step.seconds))
     assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.steps_alone(a)
     says(sweep_text.own(a, Within(90)), days, text.DECIDES)
     planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
@@ -320,15 +319,15 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         except (BudgetError, LayoutError):
             continue  # both, or nothing: next test
         seen += 1
-        at = applied_layout(plan)
-        assert a.memory.layout == h.layout == at.result.layout
+        at = timed_estimate(plan)
+        assert a.memory.layout == h.layout == at.step.layout
         count = int(plan.accelerators)
         assert at.idle == count - int(h.layout.accelerators) >= 0
-        assert at.result.seconds > 0
-        assert a.memory.total == h.total == pytest.approx(float(at.result.memory.total), rel=1e-9)
-        assert at.days(at.result.seconds) == pytest.approx(a.middle.steps_days, rel=1e-9)
+        assert at.step.seconds > 0
+        assert a.memory.total == h.total == pytest.approx(float(at.step.memory.total), rel=1e-9)
+        assert at.days_of_steps(at.step.seconds) == pytest.approx(a.middle.steps_days, rel=1e-9)
         close = 1e-9 if plan.catalog_model else 1e-3  # a stand-in has nearly as many parameters
-        assert at.request.by_6n(at.result.mfu) == pytest.approx(text.by_6n(a), rel=close)
+        assert at.request.by_6n(at.step.mfu) == pytest.approx(text.by_6n(a), rel=close)
         (held,) = [check for check in all_checks(a) if check.id == "memory"]
         assert held.value == h.total
         assert results_of(a)["memory_bytes"] == h.total
@@ -441,7 +440,7 @@ def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -
     assert f"**{a.count:,}** {a.device.name}" in text.sentence(a)
     found = {a.count, line.value, QUANTITY["accelerators"].of(a, None).mid, results_of(a)["accelerators"]}
     found |= {int(solved_texts(a)["count"].replace(",", "")), a.memory.plan.accelerators}
-    found |= {applied_layout(plan).plan.accelerators}
+    found |= {timed_estimate(plan).whole.accelerators}
     assert len(found) == 1
     there = estimate(replace(plan, find="time", accelerators=float(a.count)))
     assert a.middle == there.middle

@@ -11,9 +11,8 @@ from core.fields import LINK_VERSION, VERSION
 from core.models.catalog import catalog
 from core.models.counts_only import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
-from core.planning.applied_layout import applied_layout
 from core.planning.comparison.entry import entry_of, pack, unpack
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE, TYPED
@@ -54,7 +53,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert plan.parameters == plan.catalog_model.active
     size = format_count(plan.catalog_model.parameters)
     assert size != "30B"
-    at = applied_layout(plan)
+    at = timed_estimate(plan)
     headline, result = search_text.sentence(at), search_layouts(at.request)
     model, _, _ = headline.partition(" on **512 × H100 SXM**")
     assert re.search(rf"[( ]{re.escape(size)} parameters\)$", model), model

@@ -17,8 +17,8 @@ from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG
-from core.planning.applied_layout import applied_layout
 from core.planning.comparison.entry import entry_of, pack, unpack
+from core.planning.estimate import timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.form.rates import MEASURED_FIELDS, RATE_FIELDS
 from core.planning.plan import CarriedRates, Plan
@@ -155,7 +155,7 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     result, other = (search_layouts(search_request(each)) for each in (plan, measured))
     assert result.best == other.best
     assert result.pareto == other.pareto
-    assert search_text.sentence(applied_layout(measured)).count("measured on H100") == 1
+    assert search_text.sentence(timed_estimate(measured)).count("measured on H100") == 1
 
 
 def test_clearing_the_rates_brings_the_first_answer_back() -> None:

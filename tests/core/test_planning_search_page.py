@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import explain_run
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import estimate
+from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes
@@ -117,7 +116,7 @@ def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object
 def test_a_plan_found_is_the_same_typed() -> None:
     result = best()
     typed = plan_of(PLAN_FORM.parse({**SMALL, **layout_texts(result.layout)}))
-    again = applied_layout(typed).result
+    again = timed_estimate(typed).step
     assert again.layout == result.layout
     assert again.seconds == pytest.approx(result.seconds, rel=1e-9)
     assert float(again.memory.total) == pytest.approx(float(result.memory.total), rel=1e-9)
@@ -356,8 +355,8 @@ def test_a_change_that_leaves_less_free_than_the_plan_keeps_is_marked_and_not_ca
     ],
 )
 def test_launched_names_programs_that_cannot_run_the_plan(texts: dict[str, str], said: str) -> None:
-    at = applied_layout(plan_from({"model": "Llama 3.1 8B", "count": "64", "lay": "own", **texts}))
-    text = text_step.launched(at.launches, at.plan.software, at.plan.device)
+    at = timed_estimate(plan_from({"model": "Llama 3.1 8B", "count": "64", "lay": "own", **texts}))
+    text = text_step.launched(at.launches, at.whole.software, at.whole.device)
     assert said in text
     assert ("cannot run it" in text) == any(not one.text for one in at.launches) == ("cannot run it" in said)
 
@@ -438,12 +437,12 @@ def test_the_picture_of_a_space_holds_ones_own_layout_and_names_each_point_other
 
 
 def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
-    at = applied_layout(plan_from(SMALL))
-    here, text = at.result, plain(search_text.sentence(at))
+    at = timed_estimate(plan_from(SMALL))
+    here, text = at.step, plain(search_text.sentence(at))
     assert "Llama 3.1 8B on 16 × H100 SXM" in text
     assert search_text.degrees(here.layout) in text
     assert f"{100 * here.mfu:.3g} %" in text
-    assert at.days(here.seconds) == pytest.approx(1e12 / here.tokens * here.seconds / 86400)
+    assert at.days_of_steps(here.seconds) == pytest.approx(1e12 / here.tokens * here.seconds / 86400)
     assert here.low < here.high
     assert f"of {result.count:,} plans" in search_text.counted(at, result)
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
@@ -136,7 +136,7 @@ def test_a_geforce_card_trains_a_narrow_model_about_as_fast_as_it_did() -> None:
     alone = {"gpu": "RTX 4090", "count": "1", "lay": "own", "zero": "0", "rc": "none", "mbs": "4", "loss": "fused"}
     work = {"model": "Own (config.json)", "shape": shape, "seq": "2,048", "gb": "256 sequences", "sw": COMPILED.id}
     took = 13.777
-    assert took < applied_layout(plan_from({**alone, **work, "prec": "bf16 throughout"})).result.seconds < 1.25 * took
+    assert took < timed_estimate(plan_from({**alone, **work, "prec": "bf16 throughout"})).step.seconds < 1.25 * took
 
 
 _PIPED = {
@@ -158,7 +158,7 @@ def test_under_a_pipeline_software_keeps_weights_whole_or_gathers_them_again() -
     kept, again = (plan_from({**_PIPED, "sw": software}) for software in (COMPILED.id, MEGATRON.id))
     assert memory_estimate(kept).fits == "over"
     assert memory_estimate(again).fits == "fits"
-    once, often = (applied_layout(plan).result for plan in (kept, again))
+    once, often = (timed_estimate(plan).step for plan in (kept, again))
     assert once is not None
     assert often is not None
     assert once.layout.micro_batches == often.layout.micro_batches == 32
@@ -171,10 +171,10 @@ def test_who_tuned_a_run_decides_its_range_and_nothing_else() -> None:
     """Printed without torch.compile: 876 tokens a second, which no range of tuned steps holds [torchtitan PR 1690]."""
     texts = {**_TITAN, "gpu": "H100 96 GB (OCP)", "mbs": "16", "gb": "64 sequences", "lay": "own"}
     printed = 16 * 4096 / 8 / 876
-    results = [applied_layout(plan_from({**texts, "tun": tuned})).result for tuned in TUNED_BY]
+    results = [timed_estimate(plan_from({**texts, "tun": tuned})).step for tuned in TUNED_BY]
     assert len({result.seconds for result in results}) == 1
     assert [result.low < printed < result.high for result in results] == [False, True, True]
-    assert applied_layout(plan_from(texts)).result == results[list(TUNED_BY).index(USUAL_TUNING)]
+    assert timed_estimate(plan_from(texts)).step == results[list(TUNED_BY).index(USUAL_TUNING)]
 
 
 @pytest.mark.parametrize(("seq", "printed_gb"), [("1,048,576", 27.9), ("4,194,304", 73.7)])
@@ -195,5 +195,5 @@ def test_products_in_fp32_take_the_time_of_fp32() -> None:
     """1.2B in fp32 takes eight times as long as under autocast: the ratio of rates, and no more than that of peaks."""
     texts = {**SMALL, "model": "Llama 3.2 1B", "sw": EAGER.id, "impl": "Hugging Face SDPA"}
     in_fp32, cast = (plan_from({**texts, "prec": policy}) for policy in ("fp32", "fp32, bf16 autocast"))
-    took = [applied_layout(plan).result.seconds for plan in (in_fp32, cast)]
+    took = [timed_estimate(plan).step.seconds for plan in (in_fp32, cast)]
     assert 4 < took[0] / took[1] < H100.peak("bf16") / H100.peak("fp32")

@@ -11,8 +11,7 @@ from core.hardware.accelerators import Accelerator, accelerators, find
 from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
 from core.models.spec_text import EXAMPLE
-from core.planning.applied_layout import applied_layout
-from core.planning.estimate import PlanEstimate, estimate
+from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.plan import OWN_LAYOUT, OWN_SHAPE
@@ -98,7 +97,7 @@ def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
     assert " active of " in name
     says(plan_text.sentence(estimate(plan)), name)
     says(text_memory.sentence(memory_estimate(plan)), name)
-    says(search_text.sentence(applied_layout(plan)), name)
+    says(search_text.sentence(timed_estimate(plan)), name)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.presets import SEARCH_PRESETS
 from core.views.report.data import as_json, read_json
@@ -29,8 +29,8 @@ def node() -> Report:
 @pytest.mark.parametrize("preset", SEARCH_PRESETS)
 def test_json_has_the_plan_of_the_page(preset: str) -> None:
     made = about_a_layout(preset)
-    at = applied_layout(plan_from(SEARCH_PRESETS[preset]))
-    best = at.result
+    at = timed_estimate(plan_from(SEARCH_PRESETS[preset]))
+    best = at.step
     (one,) = json.loads(as_json(made))["plans"]
     assert one["sentence"] == plain(sentence(at))
     fields = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches", "zero")
@@ -39,7 +39,7 @@ def test_json_has_the_plan_of_the_page(preset: str) -> None:
     assert step["step_seconds"] == best.seconds
     assert (step["step_seconds_low"], step["step_seconds_high"]) == (best.low, best.high)
     assert step["step_mfu"] == at.request.by_6n(best.mfu)
-    assert step["step_days"] == pytest.approx(at.answer.middle.steps_days, rel=1e-12)
+    assert step["step_days"] == pytest.approx(at.middle.steps_days, rel=1e-12)
     assert step["step_memory_bytes"] == float(best.memory.total)
     assert step["step_memory_bytes"] == pytest.approx(one["results"]["memory_bytes"], rel=1e-9), "one account"
     lines = at.launches

@@ -10,7 +10,7 @@ from typing import Any
 from core.benchmark.record import Record
 from core.models.configs.config import from_hf_config
 from core.models.spec_text import write_spec
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.activations.tensors import COMPILED_WHOLE
@@ -217,6 +217,6 @@ def predicted(case: Case, accelerator: str, record: Record | None) -> Predicted:
     form = PLAN_FORM.parse({**case.texts, "gpu": accelerator, **rates})
     if form.problems:
         raise ValueError([problem.message for problem in form.problems])
-    found = applied_layout(plan_of(form)).result
+    found = timed_estimate(plan_of(form)).step
     updating = 0.0 if case.fused else foreach_update(found.memory).value
     return Predicted(found.seconds, found.low, found.high, max(updating, float(found.memory.total)))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from core.budget.errors import BudgetError
 from core.models.catalog import catalog, model_named
 from core.models.spec import SpecError, TransformerSpec
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
 from core.training.device.host import host_lacks
@@ -47,15 +47,15 @@ class FineTuningTime:
 def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
     """How fast a plan's layout trains; None where the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
-        at = applied_layout(plan)
-        seconds = at.result.seconds
+        at = timed_estimate(plan)
+        seconds = at.step.seconds
         tokens = float(at.request.batch * at.request.timed_length)
         if not seconds > 0 or math.isinf(seconds):
             return None
         rate = tokens / seconds
         hours = plan.tokens / rate / 3600
         low, high = (price * plan.accelerators for price in plan.price_range)
-        waiting = float(at.result.step.fixed) / seconds
+        waiting = float(at.step.step.fixed) / seconds
         return FineTuningTime(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
     return None
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.estimate import DoesNotFitError, PlanEstimate, estimates
+from core.planning.does_not_fit import DoesNotFitError
+from core.planning.estimate import PlanEstimate, estimates
 from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.resolved_layout import tried_layouts

@@ -8,7 +8,7 @@ from dataclasses import replace
 from core.budget.errors import BudgetError
 from core.formula import Explanation
 from core.models.spec import SpecError
-from core.planning.applied_layout import applied_layout
+from core.planning.estimate import timed_estimate
 from core.planning.memory_estimate import MemoryEstimate, held_by_host
 from core.training.layout import LayoutError
 from core.units import format_duration
@@ -43,8 +43,8 @@ def host(h: MemoryEstimate) -> str:
 def _time(h: MemoryEstimate) -> str:
     """How long the update takes there, and what weights that come from there wait; empty where no step is timed."""
     with suppress(BudgetError, SpecError, LayoutError):
-        at = applied_layout(h.plan)
-        layout = at.result.layout
+        at = timed_estimate(h.plan)
+        layout = at.step.layout
         step = at.request.step(layout)
         update, whole = (format_duration(float(seconds), 2) for seconds in (step.optimizer, step.total))
         text = f" The update there takes {update} of a step of {whole}."

@@ -11,8 +11,8 @@ from core.data_version import data_version
 from core.fields import LINK_VERSION, VERSION, clipped
 from core.limits import limit
 from core.models.configs.json_text import ConfigError, read_object
-from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
+from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.store.plans import SavedPlan
 from core.views.plan.text import sentence, steps_and_whole
@@ -67,14 +67,14 @@ def _written(kind: str, about: Mapping[str, str], plans: Sequence[Mapping[str, A
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _of_layout(applied: AppliedLayout) -> dict[str, Any]:
+def _of_layout(applied: PlanEstimate) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
-    layout = {field.name: int(getattr(applied.result.layout, field.name)) for field in fields(applied.result.layout)}
+    layout = {field.name: int(getattr(applied.step.layout, field.name)) for field in fields(applied.step.layout)}
     return {
         "sentence": plain(headline(applied)),
-        "whole_run": plain(steps_and_whole(applied.answer)),
+        "whole_run": plain(steps_and_whole(applied)),
         "layout": layout,
-        "step": applied.results,
+        "step": applied.step_values,
         "launch": {
             launch.system: {"text": launch.text, "notes": list(map(plain, launch.notes))} for launch in applied.launches
         },

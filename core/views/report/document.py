@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from core.data_version import data_version
 from core.formula import DerivationStep, Explanation, derivation
-from core.planning.applied_layout import AppliedLayout
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.estimate import PlanEstimate
@@ -159,7 +158,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     if at:
         texts = {"sentence": search_text.sentence, "stepped": search_text.stepped}
         layout = {name: write(at) for name, write in texts.items()}
-        layout |= {"launched": launched(at.launches, at.plan.software, at.plan.device), "launches": at.launches}
+        layout |= {"launched": launched(at.launches, at.whole.software, at.whole.device), "launches": at.launches}
     if a:
         similar = similar_runs(a)
         text = nearest_runs_sentence(a, similar)
@@ -213,11 +212,11 @@ def _shared(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _explanations(plan: ComparedPlan, at: AppliedLayout | None) -> list[Explanation]:
+def _explanations(plan: ComparedPlan, at: PlanEstimate | None) -> list[Explanation]:
     """Every formula on the way to the answer, and to what one accelerator holds; those of a layout's step first."""
     if plan.answer is None:
         return []
-    step = explain(at.request, at.result, at.plan.tokens) if at else []
+    step = explain(at.request, at.step, at.whole.tokens) if at else []
     return [*step, *plan.answer.explain(), *(plan.memory.explain() if plan.memory else ())]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from core.budget.compute_optimal import overtraining
 from core.models.flops import conventions, train_flop_6nd
-from core.planning.applied_layout import AppliedLayout
 from core.planning.estimate import PlanEstimate, RunEstimate
 from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited
@@ -163,9 +162,9 @@ def _limit(check: Check) -> Line:
     return Line(f"limit: {name}", check.limit * each, kind, note=text_limits.outcome(check) + sure)
 
 
-def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
+def step_lines(item: PlanEstimate) -> tuple[Line, ...]:
     """The layout of a plan and what a step of it comes to."""
-    result, layout = item.result, item.result.layout
+    result, layout = item.step, item.step.layout
     low, high, rule = result.low, result.high, rule_of(item.request.work_share_of(item.request.spec))
     return (
         Line("layout", degrees(layout), note=stepped(item)),
@@ -173,14 +172,17 @@ def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
         Line("sequences of a step", float(item.request.batch), "count"),
         Line("a step", result.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
         Line(
-            "MFU of a step", item.results["step_mfu"], "ratio", note=f"by {rule}, of dense {item.request.running.dtype}"
+            "MFU of a step",
+            item.step_values["step_mfu"],
+            "ratio",
+            note=f"by {rule}, of dense {item.request.running.dtype}",
         ),
         Line(
             "time of all steps of this layout",
-            86400 * item.days(result.seconds),
+            86400 * item.days_of_steps(result.seconds),
             "seconds",
-            86400 * item.days(high),
-            86400 * item.days(low),
+            86400 * item.days_of_steps(high),
+            86400 * item.days_of_steps(low),
         ),
     )
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.planning.applied_layout import AppliedLayout, applied_layout
 from core.planning.comparison.comparison import ComparedPlan, compare_plans
 from core.planning.comparison.entry import Entry
+from core.planning.estimate import PlanEstimate, timed_estimate
 from core.planning.form.plan_form import plan_of
 from core.views.plan import text as plan_text
 from core.views.report.plan_table import Line, plan_lines, step_lines
@@ -24,7 +24,7 @@ class Report:
     link: str
     date: datetime.date
     base: int = 0
-    layout: AppliedLayout | None = None
+    layout: PlanEstimate | None = None
 
     @property
     def title(self) -> str:
@@ -53,7 +53,7 @@ def report_of(
 ) -> Report:
     """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
     `LayoutError` where that cannot be."""
-    layout = applied_layout(plan_of(entries[0].reading)) if of_layout else None
+    layout = timed_estimate(plan_of(entries[0].reading)) if of_layout else None
     return Report(compare_plans(entries), link, date, base, layout)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.applied_layout import AppliedLayout
+from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.resolved_layout import TYPED_NETWORK
 from core.planning.search_around import ClusterResult
@@ -66,9 +66,9 @@ def _seconds(result: LayoutResult) -> str:
     return f"**{format_duration(result.seconds, 3)}** ({span(low, high)})"
 
 
-def sentence(at: AppliedLayout) -> str:
+def sentence(at: PlanEstimate) -> str:
     """The answer: the layout, what a step takes with its range, the MFU by 6N and by layer, and what is left."""
-    plan, request, result = at.plan, at.request, at.result
+    plan, request, result = at.whole, at.request, at.step
     room = f"**{gib(result.spare)}** free" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
     rule = rule_of(request.work_share_of(request.spec))
@@ -81,28 +81,28 @@ def sentence(at: AppliedLayout) -> str:
     )
 
 
-def counted(at: AppliedLayout, result: SearchResult) -> str:
+def counted(at: PlanEstimate, result: SearchResult) -> str:
     """The batch, what is recomputed, what runs it, and how many plans there are."""
     free = f" with {percent(result.kept_free)} of memory free" if result.kept_free else ""
-    if not result.fitting and at.result.spare >= 0:
-        off = ", of which none offloads" if at.result.layout.offload and at.request.constraints.offload == 0 else ""
+    if not result.fitting and at.step.spare >= 0:
+        off = ", of which none offloads" if at.step.layout.offload and at.request.constraints.offload == 0 else ""
         return f"{stepped(at)} · it fits, and none of the {result.count:,} plans that are searched{off}"
     return f"{stepped(at)} · {result.fitting:,} of {result.count:,} plans fit{free}"
 
 
-def stepped(at: AppliedLayout) -> str:
+def stepped(at: PlanEstimate) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
     request = at.request
-    sequences = at.result.tokens // request.timed_length
+    sequences = at.step.tokens // request.timed_length
     tokens = format_count(sequences * request.seq_len, 3)
     batch = f"{sequences:,} {plural(sequences, 'sequence')} of {request.seq_len:,} tokens a step ({tokens}{asked(at)})"
-    return f"{batch} · {rest(at.result.layout)} · {at.plan.software}, tuned {at.plan.tuned_by}"
+    return f"{batch} · {rest(at.step.layout)} · {at.whole.software}, tuned {at.whole.tuned_by}"
 
 
-def asked(at: AppliedLayout) -> str:
+def asked(at: PlanEstimate) -> str:
     """How many tokens a step was asked to have, where its layout takes others: `` of 16M``."""
-    wanted, plan = at.plan.batch.target(at.plan.seq_len) * at.plan.seq_len, at.plan
-    taken = at.result.tokens // at.request.timed_length * plan.seq_len
+    wanted, plan = at.whole.batch.target(at.whole.seq_len) * at.whole.seq_len, at.whole
+    taken = at.step.tokens // at.request.timed_length * plan.seq_len
     return f" of {format_count(wanted, 3)}" if abs(taken / wanted - 1) > AS_ASKED else ""
 
 
@@ -150,7 +150,7 @@ def network(request: SearchRequest) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def assumed_network(at: AppliedLayout) -> str:
+def assumed_network(at: PlanEstimate) -> str:
     """That the network is assumed, and what it is; else empty."""
     return network(at.request) if at.request.cluster.accelerator.network_confidence == "assumed" else ""
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.budget.errors import BudgetError
 from core.fields import Form, ParsedForm
-from core.planning.estimate import DoesNotFitError
+from core.planning.does_not_fit import DoesNotFitError
 from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
 from core.planning.form.trained import METHOD
 from core.search.constraints import SpaceError
