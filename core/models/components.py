@@ -114,7 +114,7 @@ ROWS: Mapping[str, ComponentRow] = {
     ),
     "mixer_input": ComponentRow("State: first projection", "mixers", "mamba.in_proj", _STATES, _MIXER_INPUT),
     "convolution": ComponentRow(
-        "State: convolution", "mixers", "mamba.conv1d", _STATES, "Over the last tokens, each channel by itself."
+        "State: convolution", "mixers", "mamba.conv1d", _STATES, "Each channel has its own kernel over the last tokens."
     ),
     "selection": ComponentRow("State: selection", "mixers", "mamba.x_proj mamba.dt_proj", (_MAMBA,), _SELECTION),
     "state": ComponentRow(
@@ -163,6 +163,24 @@ _PARAMETERS, _FLOP = count("N", "parameters"), Symbol("F", "forward FLOPs per to
 def row_name(spec: TransformerSpec, key: str) -> str:
     """Return the component’s name. Only beside experts do ordinary feed-forward networks need an adjective."""
     return ROWS[key].name.replace("Feed-forward", "Dense feed-forward" if spec.experts else "Feed-forward")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPart:
+    """A component of one model, by the key of its row."""
+
+    spec: TransformerSpec
+    id: str
+
+    @property
+    def name(self) -> str:
+        """The displayed name."""
+        return row_name(self.spec, self.id)
+
+    @property
+    def group(self) -> Group:
+        """The part of the model that it belongs to."""
+        return ROWS[self.id].group
 
 
 def weight_flop(op: Op) -> int:

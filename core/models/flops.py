@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from core.formula import Explanation, Formula
-from core.models.components import ROWS, Group, explain_row, row_name, totals
+from core.models.components import ROWS, ModelPart, explain_row, totals
 from core.models.flop_formulas import (
     palm_flop,
     square_flop_causal,
@@ -61,23 +61,13 @@ AttentionProduct: TypeAlias = "tuple[str, Formula[...], dict[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
-class FlopPart:
+class FlopPart(ModelPart):
     """One component's forward FLOPs per token. ``square`` marks attention's products of activations."""
 
-    spec: TransformerSpec
-    id: str
     flop: float
     square: bool
     product: AttentionProduct | None
     without: tuple[type[Op], ...]
-
-    @property
-    def name(self) -> str:
-        return row_name(self.spec, self.id)
-
-    @property
-    def group(self) -> Group:
-        return ROWS[self.id].group
 
     @property
     def in_layer(self) -> bool:

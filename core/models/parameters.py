@@ -10,26 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from core.formula import Explanation
-from core.models.components import ROWS, Group, explain_row, row_name, totals
+from core.models.components import ModelPart, explain_row, totals
 from core.models.spec import TransformerSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class Component(ModelPart):
     """One component’s parameters; ``active`` is what one token runs through."""
 
-    spec: TransformerSpec
-    id: str
     total: int
     active: int
-
-    @property
-    def name(self) -> str:
-        return row_name(self.spec, self.id)
-
-    @property
-    def group(self) -> Group:
-        return ROWS[self.id].group
 
     def explain(self) -> Explanation:
         """Return the formula of ``total`` with its values."""

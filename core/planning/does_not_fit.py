@@ -24,8 +24,7 @@ class DoesNotFitError(BudgetError):
         self.plan = plan
 
     def __str__(self) -> str:
-        needed = self.needed
-        return f"{self.args[0]}{f': it needs {needed:,}' if needed else '; take more of them, or others'}."
+        return f"{self.args[0]}{f': it needs {self.needed:,}' if self.needed else '; take more of them, or others'}."
 
     @property
     def needed(self) -> int | None:
