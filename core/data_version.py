@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 from pathlib import Path
+
+from core.limits import cached
 
 _ROOT = Path(__file__).parents[1]
 _FOLDERS = (
@@ -18,7 +19,7 @@ _FOLDERS = (
 _KINDS = (".py", ".csv")
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def data_version() -> str:
     """A digest of every data table and of the code that plans are worked out by, as they were at the first call."""
     files = [path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*") if path.suffix in _KINDS]

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.nearest import nearest
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -383,9 +382,13 @@ def query_of(fields: Mapping[str, str]) -> str:
     return "&".join(_pair(name, text) for name, text in {VERSION: str(LINK_VERSION), **fields}.items())
 
 
-@lru_cache(maxsize=2048)
 def _pair(name: str, text: str) -> str:
     """One field of a query string. Links spell out fifty, of which a rerun changes one."""
+    return (_short_pair if len(text) <= limit("spec_chars") else _short_pair.__wrapped__)(name, text)
+
+
+@cached("texts_kept")
+def _short_pair(name: str, text: str) -> str:
     return urlencode({name: text})
 
 

@@ -5,8 +5,12 @@ Untrusted is whatever comes from the URL, a text box, an upload or a database.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import _lru_cache_wrapper, lru_cache  # pyright: ignore[reportPrivateUsage]
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ LIMITS: Mapping[str, Limit] = {
     "session_upload_bytes": Limit(16 << 20, "bytes", "files of one session, which keeps them until it ends"),
     "server_upload_bytes": Limit(1 << 29, "bytes", "files of all sessions, a tenth of what a replica has"),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
-    "searches_kept": Limit(64, "searches", "done last, with 2,000 plans each: half a megabyte"),
+    "searches_kept": Limit(64, "searches", "done last: 2,000 plans, 0.5 MB; or a byte for each layout, 2 MB at worst"),
     "searches_at_once": Limit(2, "searches", "that try many layouts; each keeps a core busy for up to five seconds"),
     "light_search": Limit(500_000, "layouts", "up to which a search waits for no other; a quarter of a second"),
     "layouts_tried": Limit(4_000_000, "layouts", "of which one is the fastest; a slow core takes two seconds"),
@@ -155,6 +159,15 @@ LIMITS: Mapping[str, Limit] = {
     "study_problem_chars": Limit(1_000, "characters", "why a point could not be searched; it is kept with the results"),
     "worker_line_bytes": Limit(65_536, "bytes", "one line of a process; an answer of a build has about 10,000"),
     "worker_lines": Limit(20_000, "lines", "an honest job prints about four lines a second, 1,200 in all"),
+    "tables_kept": Limit(1, "result", "of a function without arguments, such as a table of the product; 0.8 MB"),
+    "large_results_kept": Limit(4, "results", "of 8 MB: a million terms of a series, or a file of measurements"),
+    "arrays_kept": Limit(32, "results", "of 0.5 MB: values of 65,536 codes, a figure, a timeline; 16 MB a function"),
+    "results_kept": Limit(256, "results", "of 0.1 MB, most of them 10 kB: a sheet, a plan’s memory; 26 MB a function"),
+    "small_results_kept": Limit(1_024, "results", "of 25 kB: an answer, a model’s operations; 25 MB a function"),
+    "layouts_kept": Limit(4_096, "layouts", "found, 15 kB at most with what they were found for; 60 MB a function"),
+    "texts_kept": Limit(4_096, "texts", "of up to 900 characters as HTML or in an address, 10 kB; 40 MB a function"),
+    "jobs_kept": Limit(8, "jobs", "that ended and can still be looked up; a measurement’s results have 60 kB"),
+    "faults_kept": Limit(256, "faults", "of different kinds, logged once in a while; 0.5 kB each"),
     "worker_stderr_bytes": Limit(8_192, "bytes", "the tail of a process's error output that is kept"),
 }
 
@@ -162,3 +175,8 @@ LIMITS: Mapping[str, Limit] = {
 def limit(name: str) -> int:
     """The value of the cap ``name``; raises ``KeyError`` when there is none."""
     return LIMITS[name].value
+
+
+def cached(name: str) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
+    """Return the decorator that keeps results of a function, as many as the cap ``name`` says."""
+    return lru_cache(maxsize=limit(name))

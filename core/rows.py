@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ def read_rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(table))
 
 
-@lru_cache(maxsize=1)
 def number(cell: str) -> float:
     """A numeric cell; NaN where the cell is empty, which is how "unknown" travels through every formula."""
     return float(cell) if cell else math.nan

@@ -1,6 +1,7 @@
 // "Copy link": puts the page's address with every field spelled out on the clipboard. Standing on every page, it also
 // keeps the browser's history to one entry a page, redraws the page when the theme is switched, serves the tables, tells
-// the server which of its answers is on screen, and remembers how far one came on the path of exercises.
+// the server which of its answers is on screen, puts what is typed into the address, and remembers how far one came on
+// the path of exercises.
 
 const isAside = (event) => event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
 
@@ -152,6 +153,24 @@ function keepSelected() {
   document.addEventListener("input", () => (all = null), true)
 }
 
+// Typed text is written into the address at once, as Streamlit does for fields that it binds itself. A plan's fields
+// are not bound (pages/common/inputs.py), and a reload may come before the server's answer names them.
+let inTheLink = new URLSearchParams()
+
+function typedIsInTheAddress() {
+  if (document.napkinTyped) return
+  document.napkinTyped = true
+  const put = ({ target: box, key = "Enter" }) => {
+    const name = box.closest?.("[class*=st-key-]")?.className.match(/st-key-(\S+)/)[1]
+    if (key !== "Enter" || !inTheLink.has(name) || !box.matches("input[type=text]:not([role])")) return
+    const here = new URL(location.href)
+    if ((here.searchParams.get(name) ?? inTheLink.get(name)) === box.value) return
+    here.searchParams.set(name, box.value)
+    history.replaceState(history.state, "", here)
+  }
+  for (const event of ["change", "keydown"]) document.addEventListener(event, put)
+}
+
 // How far a visitor has come on the path of exercises stands in the address; the browser keeps it for the next visit.
 const STEPS = "napkin:steps"
 
@@ -173,6 +192,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   sayWhatIsOnScreen()
   landAt(data.at)
   seen = data.answer
+  inTheLink = new URLSearchParams(data.query)
+  typedIsInTheAddress()
   sortAndDownloadTables()
   markTerms()
   toTheAnswer()

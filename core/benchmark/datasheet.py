@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from core.hardware.accelerators import Accelerator, accelerators
+from core.limits import cached
 
 if TYPE_CHECKING:  # pydantic comes with it
     from core.benchmark.record import Record
@@ -60,7 +60,7 @@ class _Name:
     memory_type: str
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def _take_apart(name: str) -> _Name:
     words = re.findall(r"[A-Z0-9]+", re.sub(r"\(.*?\)|\d+ GB\b", "", name.upper()))
     forms = [match[1] for word in words if (match := _FORM.fullmatch(word))]

@@ -9,11 +9,12 @@ import platform
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
+
+from core.limits import cached
 
 DeviceKind: TypeAlias = Literal["cpu", "cuda"]
 """Where tensors go, as torch spells it."""
@@ -325,7 +326,7 @@ def why_not_cuda(
     return ""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def machine() -> Machine:
     """This machine, looked at once per process."""
     here, visible = gpus(), os.environ.get("CUDA_VISIBLE_DEVICES")

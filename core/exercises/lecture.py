@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from functools import lru_cache
 
 from core.exercises.exercise import Exercise, Maker, choose
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
 from core.lecture.claims import VERDICTS, Finding, Verdict
+from core.limits import cached
 
 _OPTIONS: Mapping[str, tuple[Verdict, ...]] = {
     "it stands as it is": ("exact", "holds"),
@@ -49,7 +49,7 @@ def _asked(rng: random.Random, right: str) -> Exercise:
     )
 
 
-@lru_cache(maxsize=len(CLAIMS))
+@cached("results_kept")
 def _finding(claim: str) -> Finding:
     """What the check of a claim finds, which is the same every time."""
     return CLAIMS[claim].check()

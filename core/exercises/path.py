@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from functools import lru_cache
 
 from core.exercises import floats, flops, memory, views
 from core.exercises.exercise import Exercise, Maker
 from core.exercises.sheet import Sheet
+from core.limits import cached
 
 _STEPS: tuple[tuple[str, Maker], ...] = (
     ("A number becomes bits", floats.stored),
@@ -26,7 +26,7 @@ TITLES: tuple[str, ...] = tuple(title for title, _ in _STEPS)
 """What each step is about, in order."""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def path() -> Sheet:
     """The steps as a sheet, the same for everybody."""
     made: list[Exercise] = [maker(random.Random(title)) for title, maker in _STEPS]  # noqa: S311 (no secret)

@@ -7,11 +7,10 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.exercises import floats, flops, lecture, memory, views
 from core.exercises.exercise import Exercise, Maker
-from core.limits import limit
+from core.limits import cached, limit
 from core.suggest import suggestions
 from core.units import QuantityError
 from core.wording import cleaned, listed
@@ -63,7 +62,7 @@ class Sheet:
         return sum(one.right(choice) for one, choice in zip(self.exercises, choices, strict=True))
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def sheet(seed: int, topics: tuple[str, ...]) -> Sheet:
     """The sheet: topics in turn, each topic's kinds once in every round, no question twice.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from core.floats.formats import FormatError
 from core.floats.integer_blocks import WHOLE
 from core.floats.value_tables import ValueTable
 from core.formula import Explanation, Source, Symbol, formula
-from core.limits import limit
+from core.limits import cached, limit
 from core.units import QuantityText, significant
 
 Distribution: TypeAlias = Literal["normal", "heavy-tailed", "one outlier", "uniform"]
@@ -84,7 +83,7 @@ class BlockScore:
     sqnr_db: float
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def example(distribution: Distribution, outlier: float) -> tuple[float, ...]:
     """`BLOCK_VALUES` seeded values to three digits. ``outlier``: the size of the one in "one outlier", in σ."""
     draw = np.random.default_rng(_SEED)
@@ -134,13 +133,13 @@ def write_block(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
 
 
-@lru_cache(maxsize=128)
+@cached("results_kept")
 def quantize(values: tuple[float, ...], name: str, rule: Rule) -> QuantizedBlock:
     """The values in one block format."""
     return quantize_block(np.array(values), BLOCK_FORMATS[name], rule)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def scores(values: tuple[float, ...]) -> tuple[BlockScore, ...]:
     """Every block format under every rule it may follow."""
     return tuple(
@@ -173,7 +172,7 @@ def decibel(value: float) -> str:
     return "exact" if math.isinf(value) else QuantityText(f"{value:.1f} dB", value, "dB")
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
     """A row per block format: its bits, then SQNR and errors under each of `SCALE_RULES`, empty where not its own."""
     rows: list[tuple[tuple[str, str], ...]] = []
@@ -228,7 +227,7 @@ def _table_line(done: QuantizedBlock, element: ValueTable) -> str:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _double_cost() -> float:
     """Decibels that quantised scales cost a tensor of normal values."""
     values = np.random.default_rng(_SEED).standard_normal(256 * 64)
@@ -236,7 +235,7 @@ def _double_cost() -> float:
     return plain - double
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def rule_notes() -> tuple[str, ...]:
     """A sentence per scale rule: what it does and who uses it."""
     return tuple(f"**{r.title}**: {r.meaning} {r.used_by}." for r in SCALE_RULES.values())

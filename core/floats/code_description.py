@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.floats.codec import NumberClass, classify, decode_exact, neighbour
@@ -12,6 +11,7 @@ from core.floats.decimals import brief, exact_decimal, hexfloat, raised, rounded
 from core.floats.formats import FloatFormat
 from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
 from core.formula import Explanation, Formula
+from core.limits import cached
 
 Field: TypeAlias = Literal["sign", "exponent", "fraction"]
 
@@ -102,7 +102,7 @@ class CodeView:
         return None if step == self.ulp else step
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def describe(code: int, fmt: FloatFormat) -> CodeView:
     """Everything about ``code`` in ``fmt``. Raises ``ValueError`` when the code has more bits than the format."""
     value = decode_exact(code, fmt)
@@ -135,7 +135,7 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
     )
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def bits(code: int, fmt: FloatFormat) -> tuple[Bit, ...]:
     """Every bit of ``code``, first (sign) to last."""
     view = describe(code, fmt)

@@ -7,7 +7,6 @@ the format itself.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,6 +26,7 @@ from core.floats.rounding import (
     signed_code,
     zero_code,
 )
+from core.limits import cached
 
 NumberClass: TypeAlias = Literal["zero", "subnormal", "normal", "inf", "nan"]
 
@@ -83,7 +83,7 @@ def _index_bits(fmt: FloatFormat) -> int:
     return 12 + fmt.fraction_bits + 2
 
 
-@lru_cache(maxsize=16)
+@cached("arrays_kept")
 def _encode_table(fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> npt.NDArray[Any]:
     """The code of every pattern of the leading bits.
 
@@ -161,7 +161,7 @@ def code_error(fmt: FloatFormat) -> ValueError:
     return ValueError(f"a {fmt.title} code has {fmt.bits} bits: 0 to {(1 << fmt.bits) - 1:#x}")
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def _decode_table(fmt: FloatFormat) -> npt.NDArray[np.float64]:
     """The values of all codes of a format of at most 16 bits."""
     table = _decode_block(np.arange(1 << fmt.bits, dtype=np.uint64), fmt)

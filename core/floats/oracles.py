@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from core.floats.codec import classify, decode_exact, encode_exact
 from core.floats.decimals import brief
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.typed_numbers import Typed, typed_code
+from core.limits import cached
 from core.units import QuantityText
 
 TORCH = {
@@ -258,7 +258,7 @@ def fmt_code(code: int, fmt: FloatFormat) -> str:
     return f"`0x{code:0{fmt.hex_digits}x}`"
 
 
-@lru_cache(maxsize=8)
+@cached("results_kept")
 def _version(library: str) -> str:
     return importlib.metadata.version(library).partition("+")[0]
 
@@ -294,7 +294,7 @@ def _gfloat(value: float, name: str, fmt: FloatFormat) -> int:
     return code
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _gfloat_format(name: str, fmt: FloatFormat) -> Any:
     """gfloat's own format of that name, or one made from the parameters of ``fmt``."""
     formats: Any = importlib.import_module("gfloat.formats")

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from core.floats.codec import NumberClass, classify, decode_exact, floor_log2
 from core.floats.decimals import power_form, raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 
 GRID_BITS = 8
 """Formats up to this many bits have a grid of all their codes."""
@@ -78,7 +78,7 @@ class Reach:
     largest: float
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def reach(fmt: FloatFormat) -> Reach:
     """The reach of ``fmt`` above zero."""
     largest = fmt.max_finite
@@ -90,7 +90,7 @@ def reaches(formats: Iterable[FloatFormat] = tuple(FORMATS.values())) -> tuple[R
     return tuple(sorted((reach(f) for f in formats), key=lambda r: (r.smallest - r.largest, -r.fmt.bits)))
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Powers of two from 2^low to 2^high (log2) inside the format's reach, and log2 of the relative spacing there.
 
@@ -122,7 +122,7 @@ class CodeCell:
     heat: float
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def grid(fmt: FloatFormat) -> tuple[CodeCell, ...]:
     """Every code of ``fmt`` in order. Raises ``ValueError`` for formats of more than 8 bits."""
     if fmt.bits > GRID_BITS:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.formula import Source
+from core.limits import cached
 from core.rows import read_rows
 
 _DECADES = 7
@@ -85,7 +86,7 @@ BITSANDBYTES = Source(
 )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def dynamic_8bit() -> ValueTable:
     """bitsandbytes' signed map of 8 bits, in which double quantisation keeps the scales of NF4.
 

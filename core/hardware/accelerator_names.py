@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 from core.hardware.accelerators import Accelerator, accelerators
+from core.limits import cached
 
 _USUAL = ("V100 SXM 32 GB", "A100 SXM 80 GB", "H100 SXM", "H200 SXM", "GH200 96 GB", "RTX PRO 6000 Server")
 """What a name means that several variants have, if it says neither form factor nor memory."""
@@ -64,7 +64,7 @@ def _variant(device: Accelerator) -> tuple[str, _Variant]:
     return chip, _Variant(device, own | forms, own - {"sxm", "pcie"})
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _chips() -> Mapping[str, tuple[frozenset[str], tuple[_Variant, ...]]]:
     """Chip as one word in lower case → words that this writing of it says, and its variants."""
     variants: dict[str, list[_Variant]] = {}

@@ -11,8 +11,8 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+from core.limits import cached
 from core.rows import number, read_rows
 
 DTYPES: tuple[str, ...] = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp64", "fp64_tensor", "int8", "fp6", "fp4")
@@ -188,19 +188,19 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def accelerators() -> tuple[Accelerator, ...]:
     """Every accelerator of the catalogue, in its order."""
     clocks = _clocks()
     return tuple(_accelerator(row, clocks.get(row["label"])) for row in read_rows("accelerators"))
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _by_slug() -> Mapping[str, Accelerator]:
     return {accelerator.id: accelerator for accelerator in accelerators()}
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def find(name: str) -> Accelerator:
     """The accelerator of this name or id, whatever its case and punctuation.
 
@@ -214,7 +214,7 @@ def find(name: str) -> Accelerator:
     return accelerator
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def find_in_nodes(name: str, size: int) -> Accelerator:
     """The accelerator of this name where ``size`` of them come as one unit."""
     return replace(find(name), node_size=size)

@@ -6,9 +6,9 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.limits import cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float
     return [share for share in shares if not math.isnan(share)]
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def best_matmul(name: str, dtype: str) -> BestMatmul:
     """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak, or nobody measured
     any accelerator in it.

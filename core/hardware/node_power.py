@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.formula import Symbol, formula
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.limits import cached
 from core.rows import number, read_rows
 from core.sources import OWN_CONSTRUCTION
 
@@ -55,7 +55,7 @@ class NodePower:
         return float(part_of_node(watts=self.watts, accelerators=self.accelerators))
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _published() -> Mapping[str, NodePower]:
     return {
         find(row["label"]).id: NodePower(
@@ -70,7 +70,7 @@ def _published() -> Mapping[str, NodePower]:
     }
 
 
-@lru_cache(maxsize=8)
+@cached("results_kept")
 def usual_ratio(generation: int) -> float:
     """What published nodes of a generation draw at most, over the power limits of their accelerators: the median."""
     ratios = [
@@ -84,7 +84,7 @@ def usual_ratio(generation: int) -> float:
     return statistics.median(ratios)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def node_power(device: Accelerator) -> NodePower:
     """The node of an accelerator: the published one, or a usual one of its generation around its power limit."""
     node = _published().get(device.id)

@@ -35,9 +35,6 @@ State: TypeAlias = Literal["queued", "running", "finished", "cancelled", "failed
 Spec = TypeVar("Spec")
 Snapshot = TypeVar("Snapshot")
 
-KEPT_JOBS = 8
-"""Ended jobs that can still be looked up by id, as usual."""
-
 TURN_S = 0.25
 """How often one in the line of the machine looks whether its turn has come."""
 
@@ -129,7 +126,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         noun: str,
         listener: Callable[[Snapshot], None] | None = None,
         line: WaitingLine | None = None,
-        kept: int = KEPT_JOBS,
+        kept: int = limit("jobs_kept"),
     ) -> None:
         self._command = command
         self._job = job

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from core.fields import Link
 from core.lecture import compute, examples, hardware, memory, numbers, optimizers, sizes, tensors
 from core.lecture.claims import GROUPS, VERDICTS, Claim, Example, Finding, Group, Verdict, summary
+from core.limits import cached
 from core.rows import read_rows
 
 _CHECKS = (numbers, sizes, tensors, compute, hardware, memory, optimizers)
@@ -55,7 +55,7 @@ CLAIMS: dict[str, Claim] = _claims()
 """Every claim by its id, in the lecture's order."""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def findings() -> dict[str, Finding]:
     """What every check finds, by claim id; computed once per process."""
     return {claim.id: claim.check() for claim in CLAIMS.values()}

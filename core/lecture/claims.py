@@ -7,11 +7,11 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from core.fields import Link
 from core.formula import Explanation
+from core.limits import cached
 
 Verdict: TypeAlias = Literal["exact", "holds", "rule of thumb", "convention", "needs care"]
 """exact, of claims with numbers; holds as stated, or to the precision given; rule of thumb, error quantified; true
@@ -102,7 +102,7 @@ class Example:
         return _output(self.run)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _output(run: Callable[[Show], None]) -> str:
     lines: list[str] = []
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
+from core.limits import cached
 from core.rows import read_rows
 
 
@@ -31,7 +31,7 @@ class Slide:
     ask: str
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def lecture_slides() -> tuple[Slide, ...]:
     """The lecture's slides in its order (``assets/data/lecture_deck.csv``)."""
     return tuple(

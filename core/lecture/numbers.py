@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from core.floats.formats import FORMATS, FloatFormat
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.lecture.claims import Finding, titled
+from core.limits import cached
 from core.training.precision import POLICIES
 from core.units import format_quantity
 
@@ -125,7 +125,7 @@ def _valued(title: str, value: Fraction, fmt: FloatFormat) -> tuple[Explanation,
     return (titled(title, explain(describe(encode_exact(value, fmt), fmt))[0]),)
 
 
-@lru_cache(maxsize=8)
+@cached("results_kept")
 def _summed(name: str, addend: float, times: int) -> float:
     """``addend`` added ``times`` times, rounding to the format ``name`` after every addition."""
     fmt = FORMATS[name]
@@ -148,7 +148,7 @@ def accumulate() -> Finding:
     )
 
 
-@lru_cache(maxsize=4)
+@cached("results_kept")
 def _trained(name: str, update: float, steps: int) -> float:
     """A weight of 1 after ``steps`` updates by ``−update``, stored in the format ``name`` after each."""
     fmt = FORMATS[name]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 from core.models.flops import Attention, flops_per_token
 from core.models.spec import TransformerSpec
 
@@ -64,7 +64,7 @@ class Growth:
         return [attention_over_rest.explain(seq_len=self.here, hidden=self.hidden)]
 
 
-@lru_cache(maxsize=128)
+@cached("results_kept")
 def growth(spec: TransformerSpec, seq_len: int, attention: Attention) -> Growth:
     """Count ``spec`` by layer over sequence lengths from 128 to two million."""
 

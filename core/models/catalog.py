@@ -13,9 +13,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from core.limits import cached
 from core.models.counts_only import CountedModel
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
@@ -145,7 +145,7 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def catalog() -> tuple[CatalogModel, ...]:
     """Every model of the catalogue, in its order."""
     return tuple(_model(row) for row in read_rows("models"))
@@ -159,7 +159,7 @@ def _key(name: str) -> str:
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _by_key() -> Mapping[str, CatalogModel]:
     return {_key(model.name): model for model in catalog()}
 
@@ -177,7 +177,7 @@ def model_named(name: str) -> CatalogModel:
     return result
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def nearest_dense(parameters: float, seq_len: int = 1) -> CatalogModel:
     """The dense model that stands in for ``parameters`` of unknown shape: the closest in ratio, the first of equals.
 

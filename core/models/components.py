@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, explanation
+from core.limits import cached
 from core.models.flop_formulas import MEGATRON
-from core.models.operations import (
-    Convolution,
-    GroupedLinear,
-    Linear,
-    Logits,
-    Lookup,
-    Op,
-    Scan,
-    operations,
-    write_operations,
-)
+from core.models.operation import Convolution, GroupedLinear, Linear, Logits, Lookup, Op, Scan
+from core.models.operations import operations, write_operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import SYMBOLS, count, symbol, symbolic
 from core.sources import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL
@@ -44,11 +35,25 @@ _GPT_OSS = Source("OpenAI 2025, gpt-oss", "model card, section 2", "https://arxi
 _MAMBA = Source("Gu and Dao 2023, Mamba", "sections 3.2 and 3.4", "https://arxiv.org/abs/2312.00752")
 _MAMBA2 = Source("Dao and Gu 2024, Mamba-2", "section 7", "https://arxiv.org/abs/2405.21060")
 _DELTA = Source("Yang et al. 2024, Gated Delta Networks", "section 3.4", "https://arxiv.org/abs/2412.06464")
+_KIMI = Source("Kimi Team 2025, Kimi Linear", "section 3", "https://arxiv.org/abs/2510.26692")
+_SPARSE = Source("DeepSeek-AI 2025, DeepSeek-V3.2", "section 2.1", "https://arxiv.org/abs/2512.02556")
+_V4 = Source(
+    "DeepSeek-AI 2026, DeepSeek-V4",
+    "transformers, modeling_deepseek_v4.py",
+    "https://github.com/huggingface/transformers/tree/main/src/transformers/models/deepseek_v4",
+)
+_NEMOTRON = Source("NVIDIA 2025, Nemotron 3", "section 2.2", "https://arxiv.org/abs/2512.20856")
+_GEMMA = Source(
+    "Google 2025, Gemma 3n", "modeling_gemma3n.py", "https://github.com/huggingface/transformers/tree/main/src"
+)
 _STATES = (_MAMBA, _MAMBA2, _DELTA)
 _GROUPED = "With grouped queries, keys and values have fewer heads than queries, each used by several of them."
 _DOWN_AND_UP = "Latent attention projects down to a rank and up to all heads. A rotary key is shared by all heads."
 _MIXER_INPUT = "Values, a gate as wide, keys and queries (B and C), and what steers the state."
-_SELECTION = "The values give Mamba its step size, B, and C, and the rank of the step size one for each channel."
+_SELECTION = (
+    "The values give Mamba its step size, B, and C, and the rank of the step size one for each channel. A delta rule "
+    "gated by channel makes its decay and its gate from such ranks."
+)
 _LEARNED = (
     "Mamba has a decay for every row of a channel’s state, and a skip. Mamba-2 has a decay, a skip, and a step size "
     "per head, the delta rule a decay and a step size."
@@ -64,8 +69,24 @@ _PREDICTION = (
 )
 _INNER_NORMS = "self_attn.q_norm self_attn.k_norm self_attn.q_a_layernorm self_attn.kv_a_layernorm"
 _STATE_NORMS = "mamba.norm mamba.dt_layernorm mamba.b_layernorm mamba.c_layernorm"
+_LATENT_EXPERTS = "Routed experts compute in a narrower width, with a projection each way."
+_LOOKED_UP = "Each layer looks up a short vector of every token, and lets a gate add it."
+_INDEXER = (
+    "self_attn.indexer.q_proj self_attn.indexer.k_proj self_attn.indexer.weights_proj self_attn.indexer.q_norm "
+    "self_attn.indexer.k_norm self_attn.indexer.kv_proj self_attn.indexer.gate_proj self_attn.indexer.position_bias "
+    "self_attn.indexer.kv_norm"
+)
+_COMPRESSOR = (
+    "self_attn.compressor.kv_proj self_attn.compressor.gate_proj self_attn.compressor.position_bias "
+    "self_attn.compressor.kv_norm"
+)
+_LAYER_EMBEDDING = (
+    "embed_tokens_per_layer per_layer_model_projection per_layer_projection_norm per_layer_input_gate "
+    "per_layer_projection post_per_layer_input_norm"
+)
 _NORMS = (
-    "embed_layernorm input_layernorm post_attention_layernorm pre_feedforward_layernorm post_feedforward_layernorm norm"
+    "mlp.gate_norm mlp.latent_norm embed_layernorm input_layernorm post_attention_layernorm "
+    "pre_feedforward_layernorm post_feedforward_layernorm norm"
 )
 _EXPERTS, _SHARED = (
     f"mlp.{which}.gate_proj mlp.{which}.up_proj mlp.{which}.down_proj" for which in ("experts", "shared_expert")
@@ -102,7 +123,26 @@ ROWS: Mapping[str, ComponentRow] = {
     ),
     "sinks": ComponentRow("Attention sinks", "attention", "self_attn.sinks", (_GPT_OSS,), "One logit per query head."),
     "attention_gate": ComponentRow(
-        "Attention gate", "attention", "self_attn.g_proj", (_DELTA,), "A projection as wide as the queries."
+        "Attention gate", "attention", "self_attn.g_proj", (_DELTA,), "A number for each value, or for each head."
+    ),
+    "indexer": ComponentRow(
+        "Indexer",
+        "attention",
+        _INDEXER,
+        (_SPARSE,),
+        "Small queries and keys, whose scores choose tokens for attention.",
+    ),
+    "index_scores": ComponentRow("Indexer scores", "attention"),
+    "index_values": ComponentRow("Indexer scores, weighed", "attention"),
+    "compressor": ComponentRow(
+        "Compressed keys", "attention", _COMPRESSOR, (_V4,), "One key, which is its value, too, for several tokens."
+    ),
+    "streams": ComponentRow(
+        "Hyper-connections",
+        "attention",
+        "hyper_connection.fn hyper_connection.base",
+        (_V4,),
+        "Weights that mix several residual streams before and after each block.",
     ),
     "scores": ComponentRow("Attention scores", "attention"),
     "values": ComponentRow("Attention values", "attention"),
@@ -110,13 +150,23 @@ ROWS: Mapping[str, ComponentRow] = {
     "window_values": ComponentRow("Attention values, windowed", "attention"),
     "scan": ComponentRow("State: moved on and read", "mixers", "mamba.scan", _STATES, _SCAN),
     "output": ComponentRow(
-        "Attention output", "attention", "self_attn.o_proj", (_LLAMA,), "From all query heads to the hidden width."
+        "Attention output",
+        "attention",
+        "self_attn.o_a_proj self_attn.o_proj",
+        (_LLAMA,),
+        "From all query heads to the hidden width.",
     ),
     "mixer_input": ComponentRow("State: first projection", "mixers", "mamba.in_proj", _STATES, _MIXER_INPUT),
     "convolution": ComponentRow(
         "State: convolution", "mixers", "mamba.conv1d", _STATES, "Each channel has its own kernel over the last tokens."
     ),
-    "selection": ComponentRow("State: selection", "mixers", "mamba.x_proj mamba.dt_proj", (_MAMBA,), _SELECTION),
+    "selection": ComponentRow(
+        "State: selection",
+        "mixers",
+        "mamba.x_proj mamba.dt_proj mamba.f_b_proj mamba.g_b_proj",
+        (_MAMBA, _KIMI),
+        _SELECTION,
+    ),
     "state": ComponentRow(
         "State: decay and step", "mixers", "mamba.A_log mamba.D mamba.A_log,D,dt_bias", _STATES, _LEARNED
     ),
@@ -129,8 +179,13 @@ ROWS: Mapping[str, ComponentRow] = {
     "up": ComponentRow("Feed-forward up", "feed-forward", "mlp.up_proj", (_GLU,)),
     "down": ComponentRow("Feed-forward down", "feed-forward", "mlp.down_proj", (_GLU,)),
     "activation": ComponentRow("Activation function", "feed-forward", "mlp.act_fn", (_XIELU,), "Two numbers in xIELU."),
-    "router": ComponentRow("Router", "experts", "mlp.gate", (MIXTRAL,), "A score for every expert, chosen or not."),
+    "router": ComponentRow(
+        "Router", "experts", "mlp.gate mlp.gate.scale", (MIXTRAL,), "A score for every expert, chosen or not."
+    ),
     "experts": ComponentRow("Routed experts", "experts", _EXPERTS, (_GLU, MIXTRAL), f"A token runs some. {_MATRICES}"),
+    "expert_latent": ComponentRow(
+        "Expert projections", "experts", "mlp.latent_in_proj mlp.latent_out_proj", (_NEMOTRON,), _LATENT_EXPERTS
+    ),
     "shared": ComponentRow(
         "Shared experts", "experts", _SHARED, (_GLU, DEEPSEEK_V2), f"Every token runs all. {_MATRICES}"
     ),
@@ -140,6 +195,7 @@ ROWS: Mapping[str, ComponentRow] = {
     "norms": ComponentRow(
         "Norms", "norms", _NORMS, (_LLAMA,), "RMSNorm has a gain, LayerNorm a gain and mostly a bias."
     ),
+    "layer_embedding": ComponentRow("Embedding of layers", "embedding", _LAYER_EMBEDDING, (_GEMMA,), _LOOKED_UP),
     "prediction": ComponentRow(
         "Multi-token prediction", "prediction", "", (DEEPSEEK_V3.at("section 2.2"),), _PREDICTION
     ),
@@ -215,7 +271,7 @@ def _key(spec: TransformerSpec, name: str, keys: Mapping[str, str]) -> str:
     return "queries_unranked" if key == "qkv" and spec.latent else key
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def totals(spec: TransformerSpec, of: Amount, without: tuple[type[Op], ...] = ()) -> Mapping[str, int]:
     """Return each component’s amount over all layers, in the order in which a token meets them."""
     sums: dict[str, int] = {}
@@ -224,7 +280,7 @@ def totals(spec: TransformerSpec, of: Amount, without: tuple[type[Op], ...] = ()
     return {key: sums[key] for key in ROWS if key in sums}
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _symbolic_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     return write_operations(symbolic(spec))
 
@@ -237,8 +293,11 @@ def explain_row(spec: TransformerSpec, key: str, of: Amount, without: tuple[type
         layer = sum(amount for _, op, amount in own if _in_decoder_layer(op))
         module = sum(amount for _, op, amount in own if not _in_decoder_layer(op))
         total = symbol("modules", *often) * (symbol("layer_flop" if of == "flop" else "layer", layer) + module)
-    elif len(often) > 1:  # norms, which are all alike
+    elif len(often) > 1 and len({amount for *_, amount in own}) == 1:  # norms, which are all alike
         total = symbol("times", sum(op.layers for _, op, _ in own)) * own[0][2]
+    elif len(often) > 1:
+        first, *rest = (symbol("layers", op.layers) * amount for _, op, amount in own)
+        total = sum(rest, first)
     else:
         total = symbol("layers", *often) * sum(amount for _, _, amount in own)
     row, values = ROWS[key], total.values

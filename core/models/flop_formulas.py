@@ -27,7 +27,7 @@ _MISTRAL = Source(
 
 _SEQ = count("s", "sequence length")
 _WINDOW = count("w", "attention window, the token itself included")
-_FORWARD = Symbol("F", "forward FLOPs per token", "flop")
+FORWARD = Symbol("F", "forward FLOPs per token", "flop")
 _COMPUTE = Symbol("C", "training compute", "flop")
 _TOKENS = count("D", "training tokens")
 
@@ -51,7 +51,7 @@ def train_flop_6nd(params: float, tokens: float) -> float:
 @formula(
     r"3 \cdot \v{forward} \cdot \v{tokens}",
     result=_COMPUTE,
-    symbols={"forward": _FORWARD, "tokens": _TOKENS},
+    symbols={"forward": FORWARD, "tokens": _TOKENS},
     sources=(_CHINCHILLA, MEGATRON),
 )
 def train_flop_by_layer(forward: float, tokens: float) -> float:
@@ -88,7 +88,7 @@ _SQUARE_SYMBOLS: Mapping[str, Symbol] = {"layers": LAYERS, "heads": HEADS, "head
 
 @formula(
     r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
-    result=_FORWARD,
+    result=FORWARD,
     symbols=_SQUARE_SYMBOLS,
     sources=(_PALM,),
 )
@@ -103,7 +103,7 @@ def square_flop_full(layers: float, heads: float, head_dim: float, seq_len: floa
 
 @formula(
     r"\v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
-    result=_FORWARD,
+    result=FORWARD,
     symbols=_SQUARE_SYMBOLS,
     sources=(MEGATRON,),
 )
@@ -117,7 +117,7 @@ def square_flop_causal(layers: float, heads: float, head_dim: float, seq_len: fl
 
 @formula(
     r"\v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot (\v{seq_len} + 1)",
-    result=_FORWARD,
+    result=FORWARD,
     symbols=_SQUARE_SYMBOLS,
     sources=(_PALM,),
 )
@@ -139,7 +139,7 @@ _WINDOW_SYMBOLS: Mapping[str, Symbol] = {
 
 @formula(
     r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{window}",
-    result=_FORWARD,
+    result=FORWARD,
     symbols=_WINDOW_SYMBOLS,
     sources=(_MISTRAL,),
 )
@@ -151,7 +151,7 @@ def window_flop_full(layers: float, heads: float, head_dim: float, window: float
 @formula(
     r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim}"
     r" \cdot (\v{window} - \frac{\v{window}^{2}}{2 \cdot \v{seq_len}})",
-    result=_FORWARD,
+    result=FORWARD,
     symbols={**_WINDOW_SYMBOLS, "seq_len": _SEQ},
     sources=(_MISTRAL,),
 )
@@ -167,7 +167,7 @@ def window_flop_causal(layers: float, heads: float, head_dim: float, window: flo
 @formula(
     r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim}"
     r" \cdot (\v{window} - \frac{\v{window} \cdot (\v{window} - 1)}{2 \cdot \v{seq_len}})",
-    result=_FORWARD,
+    result=FORWARD,
     symbols={**_WINDOW_SYMBOLS, "seq_len": _SEQ},
     sources=(_MISTRAL,),
 )

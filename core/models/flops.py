@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-from core.formula import Explanation, Formula
+import numpy as np
+
+from core.formula import Explanation, Formula, Symbol, explanation
+from core.limits import cached
 from core.models.components import ROWS, ModelPart, explain_row, totals
 from core.models.flop_formulas import (
+    FORWARD,
     palm_flop,
     square_flop_causal,
     square_flop_exact,
@@ -26,7 +29,8 @@ from core.models.flop_formulas import (
     window_flop_exact,
     window_flop_full,
 )
-from core.models.operations import AttentionCore, Logits, Lookup, Op, operations
+from core.models.operation import AttentionCore, IndexCore, Logits, Lookup, Op
+from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 
@@ -50,11 +54,8 @@ _SQUARES: Mapping[Attention, tuple[Formula[...], Formula[...]]] = {
 }
 """Convention → one product of attention in layers that see everything, and in windowed ones."""
 
-_PRODUCTS: tuple[Mapping[str, Literal["key_dim", "value_dim"]], ...] = (
-    {"scores": "key_dim", "values": "value_dim"},
-    {"window_scores": "key_dim", "window_values": "value_dim"},
-)
-"""Components of attention over the whole sequence and in a window, each with its head width."""
+_PRODUCTS: Mapping[Literal["key_dim", "value_dim"], str] = {"key_dim": "scores", "value_dim": "values"}
+"""Head width of each product of attention → its component; those in a window have one of their own."""
 
 AttentionProduct: TypeAlias = "tuple[str, Formula[...], dict[str, Any]]"
 """Component, formula, and values of one product of activations."""
@@ -66,7 +67,7 @@ class FlopPart(ModelPart):
 
     flop: float
     square: bool
-    product: AttentionProduct | None
+    products: tuple[AttentionProduct, ...]
     without: tuple[type[Op], ...]
 
     @property
@@ -76,10 +77,16 @@ class FlopPart(ModelPart):
 
     def explain(self) -> Explanation:
         """Return the formula of ``flop`` with its values, under the component’s name."""
-        if self.product is None:
+        if not self.products:
             return explain_row(self.spec, self.id, "flop", self.without)
-        _, formula, values = self.product
-        return replace(formula.explain(**values), title=self.name)
+        told = [formula.explain(**values) for _, formula, values in self.products]
+        if len(told) == 1:
+            return replace(told[0], title=self.name)
+        names = {f"kind_{i}": Symbol(f"F_{i}", "in layers of one size", "flop") for i in range(1, len(told) + 1)}
+        latex = " + ".join(rf"\v{{{name}}}" for name in names)
+        values = {name: one.value for name, one in zip(names, told, strict=True)}
+        key = f"{self.id}: {latex}"
+        return explanation(key, self.name, told[0].detail, latex, FORWARD, names, values, self.flop, told[0].sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,26 +141,35 @@ class FlopCount:
 def attention_products(spec: TransformerSpec, seq_len: Any, attention: Attention) -> Iterator[AttentionProduct]:
     """Yield attention’s products of activations under a convention; ``seq_len`` may be an array.
 
-    A window as long as the sequence hides nothing, so that such layers see everything.
+    A window as long as the sequence hides nothing, so that such layers see everything. Chosen tokens count as a window
+    does. Of layers whose sizes differ each kind has products of its own.
     """
-    layers: list[Any] = [0, 0]
-    core = None
-    window = 0
+    layers: dict[tuple[str, int, int, int, int, int], Any] = {}
     for op in operations(spec):
         if isinstance(op, AttentionCore):
-            core, window = op, max(window, op.window)
-            inside = op.layers * (op.window < seq_len) if op.window and attention != "eager" else 0
-            layers = [layers[0] + op.layers - inside, layers[1] + inside]
-    if core is None:
-        return
-    values = {"heads": core.heads, "seq_len": seq_len, "window": window}
-    for count, formula, products in zip(layers, _SQUARES[attention], _PRODUCTS, strict=True):
-        for key, width in products.items():
-            given = {**values, "layers": count, "head_dim": getattr(core, width)}
-            yield key, formula, {name: given[name] for name in formula.symbols}
+            prefix, last = "index_" if isinstance(op, IndexCore) else "", op.window or op.chosen
+            inside = op.layers * (last < seq_len / op.every) if last and attention != "eager" else 0
+            for key, window, count in ((prefix, 0, op.layers - inside), (f"window_{prefix}", last, inside)):
+                if window or not last or np.any(count):
+                    kind = (key, op.heads, op.key_dim, op.value_dim, window, op.every)
+                    layers[kind] = layers.get(kind, 0) + count
+    for (prefix, heads, key_dim, value_dim, window, every), count in sorted(
+        layers.items(), key=lambda item: item[0][0]
+    ):
+        formula = _SQUARES[attention][bool(window)]
+        for width, name in ((key_dim, "scores"), (value_dim, "values")):
+            if width:
+                given = {
+                    "heads": heads,
+                    "seq_len": seq_len / every if every > 1 else seq_len,
+                    "window": window,
+                    "layers": count,
+                    "head_dim": width,
+                }
+                yield f"{prefix}{name}", formula, {name: given[name] for name in formula.symbols}
 
 
-@lru_cache(maxsize=2048)
+@cached("small_results_kept")
 def flops_per_token(
     spec: TransformerSpec,
     seq_len: int,
@@ -172,10 +188,14 @@ def flops_per_token(
         raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
     without: tuple[type[Op], ...] = (*((Logits,) if not head else ()), *((Lookup,) if not embedding else ()))
     flop: dict[str, float] = dict(totals(spec, "flop", without))
-    products = {product[0]: product for product in attention_products(spec, seq_len, attention)}
-    flop |= {key: formula(**values) for key, formula, values in products.values()}
+    products: dict[str, list[AttentionProduct]] = {}
+    for product in attention_products(spec, seq_len, attention):
+        key, formula, values = product
+        if amount := formula(**values):
+            products.setdefault(key, []).append(product)
+            flop[key] = flop.get(key, 0) + amount
     parts = (
-        FlopPart(spec, key, flop[key], key == "scan" or key in products, products.get(key), without)
+        FlopPart(spec, key, flop[key], key == "scan" or key in products, tuple(products.get(key, ())), without)
         for key in ROWS
         if flop.get(key)
     )
@@ -235,7 +255,10 @@ def conventions(spec: TransformerSpec, seq_len: int) -> tuple[Convention, ...]:
         return train_flop_by_layer(flops_per_token(spec, seq_len, attention).forward, 1)
 
     active = parameters(spec).active
-    palm = palm_flop(active, spec.attention_layers, spec.heads, (spec.score_dim + spec.value_dim) / 2, seq_len)
+    cores = [op for op in operations(spec) if type(op) is AttentionCore and op.block != "mtp"]
+    width = sum(op.layers * op.heads * (op.key_dim + op.value_dim) / 2 for op in cores)
+    heads = max(1, spec.attention_layers * spec.heads)
+    palm = palm_flop(active, spec.attention_layers, spec.heads, width / heads, seq_len)
     tables = spec.hidden * spec.position_rows + (1 if spec.tied_head else 2) * spec.table_width * spec.vocab
     return (
         Convention("rule", f"6ND, N all {'active ' if spec.experts else ''}parameters", train_flop_6nd(active, 1)),

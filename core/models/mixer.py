@@ -8,18 +8,22 @@ from typing import Literal, TypeAlias
 
 from core.models.spec_error import SpecError, whole
 
-MixerKind: TypeAlias = Literal["mamba", "mamba2", "delta"]
-"""How the state moves on: selective state space, state-space duality (one decay per head), gated delta rule."""
+MixerKind: TypeAlias = Literal["mamba", "mamba2", "delta", "kda", "convolution"]
+"""How the state moves on: selective state space, state-space duality (one decay per head), gated delta rule with a
+decay per head or per channel (Kimi Linear), or a short gated convolution and nothing else (LFM2)."""
 
 NAMES: Mapping[MixerKind, str] = {
     "mamba": "a selective state space (Mamba)",
     "mamba2": "a state space in heads (Mamba-2)",
     "delta": "a gated delta rule",
+    "kda": "a delta rule gated by channel",
+    "convolution": "a short convolution",
 }
 """What each kind is called."""
 
-_PER_HEAD: Mapping[MixerKind, int] = {"mamba": 0, "mamba2": 3, "delta": 2}
-_RATES: Mapping[MixerKind, int] = {"mamba": 0, "mamba2": 1, "delta": 2}
+_RANKED = ("mamba", "kda")
+_PER_HEAD: Mapping[MixerKind, int] = {"mamba": 0, "mamba2": 3, "delta": 2, "kda": 1, "convolution": 0}
+_RATES: Mapping[MixerKind, int] = {"mamba": 0, "mamba2": 1, "delta": 2, "kda": 1, "convolution": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,10 @@ class Mixer:
     layers: how many there are; which ones they are changes no count. heads, width: heads of the values and their
     width, with Mamba every channel a head of its own of width 1. groups: heads of what writes and reads the state (B
     and C, keys and queries), shared by so many heads of the values. state: rows of the state of a head. conv: tokens
-    that the convolution sees. rank: of the step size, with Mamba alone. bias, conv_bias: of the two projections, and
-    of the convolution. normed: norms of step size, B and C (Jamba).
+    that the convolution sees. rank: of Mamba’s step size, or of decay and gate of a delta rule gated by channel. bias,
+    conv_bias: of the two projections, and of the convolution. normed: norms of step size, B and C (Jamba). parallel:
+    the same layers have attention, too, and add up what both give (Falcon-H1). gate_normed: Mamba-2 norms its output.
+    gate_ranked: a rule gated by channel makes its gate from a low rank, too.
     """
 
     kind: MixerKind
@@ -44,14 +50,19 @@ class Mixer:
     bias: bool = False
     conv_bias: bool = False
     normed: bool = False
+    parallel: bool = False
+    gate_normed: bool = True
+    gate_ranked: bool = True
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "heads", "width", "state", "groups", "conv")
         whole(self, 0, "rank")
-        if (self.kind == "mamba") != (self.rank > 0):
-            raise SpecError("rank", self.rank, "Mamba has a step size of some rank, and nothing else has.")
-        if self.kind == "mamba" and (self.width, self.groups) != (1, 1):
-            raise SpecError("width", self.width, "with Mamba every channel is a head of width 1, all in one group.")
+        if (self.kind in _RANKED) != (self.rank > 0):
+            raise SpecError("rank", self.rank, "Mamba and a rule gated by channel have a rank, and nothing else has.")
+        if self.kind in ("mamba", "convolution") and (self.width, self.groups) != (1, 1):
+            raise SpecError("width", self.width, "every channel is a head of width 1, all in one group.")
+        if self.kind == "convolution" and self.state != 1:
+            raise SpecError("state", self.state, "a convolution keeps tokens and no state.", 1)
         if self.normed and self.kind != "mamba":
             raise SpecError("normed", True, "only Mamba has step size, B and C to norm.")
         if self.heads % self.groups:
@@ -65,7 +76,7 @@ class Mixer:
     @property
     def pairs(self) -> int:
         """Width of B and C, or of keys and queries, as far as the first projection makes them."""
-        return 0 if self.kind == "mamba" else 2 * self.groups * self.state
+        return 0 if self.kind in ("mamba", "convolution") else 2 * self.groups * self.state
 
     @property
     def rates(self) -> int:
@@ -78,13 +89,6 @@ class Mixer:
         return _PER_HEAD[self.kind] or self.state + 1
 
     @property
-    def normed_width(self) -> int:
-        """Width of the norm of what the mixer gives, or of those of step size, B and C."""
-        if self.kind == "mamba":
-            return (self.rank + 2 * self.state) if self.normed else 0
-        return self.width if self.kind == "delta" else self.inner
-
-    @property
     def operations(self) -> int:
         """FLOPs per token for each number of the state, by Megatron-LM’s convention."""
-        return 8 if self.kind == "delta" else 7
+        return 8 if self.kind in ("delta", "kda") else 7

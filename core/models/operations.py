@@ -1,283 +1,99 @@
 """The transformer, written down once: every operation that one token runs through, in the order of modelling code.
 
 Parameters, weight matrices, FLOPs, a rank's share, saved activations, and the KV cache are sums over this list.
-Operations are named as in transformers. How they are executed (fused kernels, dropout, saved copies) is not part of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
+from core.limits import cached
 from core.models.mixer import Mixer
-from core.models.spec import Experts, LatentAttention, TransformerSpec
-
-Split: TypeAlias = Literal["whole", "sequence", "tensor", "kv", "expert", "expert tensor"]
-"""What divides a tensor or a weight: nothing, sequence parallelism, tensor parallelism, those of its ranks that hold
-different key/value heads, expert parallelism, or expert and expert-tensor parallelism."""
-
-Block: TypeAlias = Literal["embedding", "layer", "mixer", "dense", "moe", "mtp", "head"]
-"""Part of the model that repeats an operation. Attention and the norms around it are in ``layer``, what replaces
-attention in ``mixer``, and feed-forward networks with their norms in ``dense`` or ``moe``."""
-
-Module: TypeAlias = Literal["core_attn", "layernorm", "act", "mla_up_proj", "mlp", "moe"]
-"""Part of a layer that recomputation can regenerate, as Megatron-Core names it."""
-
-WeightKind: TypeAlias = Literal["matrix", "vector", "embedding", "head", "expert matrix"]
-"""Weights that an optimizer may treat differently: matrices, norms and biases, both ends, and routed experts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """``count`` learned tensors of one shape in each layer that runs the operation. A vector has one column.
-
-    shared: another operation holds the same tensor, as with a tied output head.
-    """
-
-    name: str
-    rows: int
-    columns: int
-    count: int
-    split: Split
-    kind: WeightKind
-    shared: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tensor:
-    """An activation. Two operations that read the same tensor read the same object.
-
-    width: elements per token, in each of ``copies`` (one for each expert that a token runs). layers: layers that have
-    it. stream: whether it is the residual stream. modules: parts of the layer whose recomputation regenerates it.
-    """
-
-    name: str
-    width: int
-    split: Split
-    block: Block
-    layers: int
-    copies: int
-    stream: bool
-    modules: tuple[Module, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Op:
-    """An operation. layers: how often the model runs it for one token, in each of ``copies``."""
-
-    name: str
-    block: Block
-    layers: int
-    copies: int
-    reads: tuple[Tensor, ...]
-    makes: tuple[Tensor, ...]
-    weights: tuple[Weight, ...]
-
-
-class Lookup(Op):
-    """One row of a table."""
-
-
-class Linear(Op):
-    """A matmul with a weight, the first of its weights, and perhaps a bias."""
-
-
-class GroupedLinear(Linear):
-    """A matmul with the weights of those routed experts that the token runs."""
-
-
-class Logits(Linear):
-    """The matmul of the output head."""
-
-
-class Norm(Op):
-    """RMSNorm or LayerNorm."""
-
-
-class Rope(Op):
-    """Rotary position embedding."""
-
-
-class Activation(Op):
-    """The activation function of a feed-forward network."""
-
-
-class Multiply(Op):
-    """An elementwise product, as of a gate."""
-
-
-class Add(Op):
-    """An elementwise sum, as of the residual stream."""
-
-
-class View(Op):
-    """Parts of a tensor, or several side by side."""
-
-
-class Route(Op):
-    """The choice of experts from the router's logits."""
-
-
-class Dispatch(Op):
-    """Each token sent to its experts."""
-
-
-class Combine(Op):
-    """The weighted sum of what a token's experts return."""
-
-
-class Loss(Op):
-    """Cross-entropy."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttentionCore(Op):
-    """Attention score and value matmuls with the softmax between them.
-
-    window: last tokens that each token attends to; 0 without a window. cached: what decoding stores of each token.
-    """
-
-    heads: int
-    kv_heads: int
-    key_dim: int
-    value_dim: int
-    window: int
-    cached: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Convolution(Op):
-    """A short causal convolution, each channel with its own ``kernel`` weights."""
-
-    kernel: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan(Op):
-    """The state moved on by one token and read.
-
-    state: numbers of the state per channel, each of which takes ``flop`` FLOPs. groups: heads that write and read it.
-    """
-
-    state: int
-    flop: int
-    groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """Writes operations into one list, for one block and number of layers.
-
-    networks: networks of a layer, each with weights of its own, of which a token runs ``copies``.
-    """
-
-    written: list[Op]
-    block: Block = "embedding"
-    layers: int = 1
-    modules: tuple[Module, ...] = ()
-    networks: int = 1
-    copies: int = 1
-
-    def at(self, block: Block, layers: int) -> Writer:
-        """Return a writer for another block. Blocks of a multi-token prediction module belong to the module."""
-        return Writer(self.written, self.block if self.block == "mtp" else block, layers)
-
-    def inside(self, module: Module) -> Writer:
-        """Return a writer for a part of the block that recomputation can regenerate."""
-        return replace(self, modules=(*self.modules, module))
-
-    def tensor(
-        self, name: str, width: int, split: Split = "sequence", *modules: Module, stream: bool = False
-    ) -> Tensor:
-        """Return a new tensor of this block."""
-        inside = (*self.modules, *modules) if modules else self.modules
-        stream = stream or self.block == "embedding"
-        return Tensor(name, width, split, self.block, self.layers, self.copies, stream, inside)
-
-    def apply(
-        self, kind: type[Op], name: str, makes: Tensor, *reads: Tensor, weights: tuple[Weight, ...] = ()
-    ) -> Tensor:
-        """Write an operation that needs no more than what it reads and makes."""
-        self.written.append(kind(name, self.block, self.layers, self.copies, reads, (makes,), weights))
-        return makes
-
-    def lookup(self, name: str, rows: int, width: int, split: Split, *, shared: bool = False) -> Tensor:
-        """Write the lookup of a table's row."""
-        weight = Weight(name, rows, width, 1, split, "embedding", shared)
-        return self.apply(Lookup, name, self.tensor(name, width, stream=True), weights=(weight,))
-
-    def linear(
-        self,
-        name: str,
-        x: Tensor,
-        width: int,
-        split: Split = "sequence",
-        *,
-        bias: bool = False,
-        kind: type[Linear] = Linear,
-        held: WeightKind = "matrix",
-        inputs: int = 0,
-        shared: bool = False,
-    ) -> Tensor:
-        """Write a matmul: column-parallel where its output is divided, row-parallel where only its input is.
-
-        inputs: columns of the weight where they are not the width of ``x``.
-        """
-        divided = x.split if split in ("sequence", "expert") and x.split != "sequence" else split
-        weight = Weight(name, width, inputs or x.width, self.networks, _held(divided), held, shared)
-        added = (Weight(f"{name}.bias", width, 1, self.networks, _held(split), "vector"),) if bias else ()
-        return self.apply(kind, name, self.tensor(name, width, split), x, weights=(weight, *added))
-
-    def norm(self, name: str, x: Tensor, vectors: int = 1, gain: int = 0) -> Tensor:
-        """Write a norm with so many learned vectors, as wide as ``x``, or a ``gain`` that its heads share."""
-        weight = Weight(name, gain or x.width, 1, vectors, "whole" if gain else _held(x.split), "vector")
-        y = self.tensor(name, x.width, x.split, "layernorm")
-        return self.apply(Norm, name, y, x, weights=(weight,) if vectors else ())
-
-    def parts(self, x: Tensor, *widths: int) -> tuple[Tensor, ...]:
-        """Write the division of a tensor into parts side by side."""
-        made = tuple(self.tensor(x.name, width, x.split) for width in widths)
-        self.written.append(View(x.name, self.block, self.layers, self.copies, (x,), made, ()))
-        return made
-
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Write the sum of the residual stream and a block's output."""
-        return self.apply(Add, "residual", self.tensor("residual", x.width, stream=True), x, y)
-
-
-def _held(split: Split) -> Split:
-    """Return how a weight is divided that belongs to a tensor: sequence parallelism divides no weight."""
-    return "whole" if split == "sequence" else split
-
-
-def attention(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
-    """Write multi-head, grouped-query, or multi-query attention."""
-    queries, keys = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+from core.models.operation import (
+    Activation,
+    Add,
+    AttentionCore,
+    Combine,
+    Convolution,
+    Dispatch,
+    GroupedLinear,
+    IndexCore,
+    Linear,
+    Logits,
+    Loss,
+    Multiply,
+    Op,
+    Rope,
+    Route,
+    Scan,
+    Split,
+    Tensor,
+    View,
+    Weight,
+    Writer,
+)
+from core.models.spec import (
+    CompressedAttention,
+    Experts,
+    Indexer,
+    KeyValues,
+    LatentAttention,
+    SlidingWindow,
+    TransformerSpec,
+)
+
+KeysAndValues: TypeAlias = "dict[tuple[int, int], tuple[Tensor, Tensor]]"
+"""Keys and values of earlier layers, by key/value heads and width of a head."""
+
+
+def attention(
+    net: Writer, spec: TransformerSpec, x: Tensor, earlier: KeysAndValues | None = None, keys: KeyValues = "own"
+) -> Tensor:
+    """Write multi-head, grouped-query, or multi-query attention. keys: where keys and values come from."""
+    queries, results = spec.heads * spec.head_dim, spec.heads * spec.value_dim
+    size, known = (spec.kv_heads, spec.head_dim), {} if earlier is None else earlier
     q = net.linear("self_attn.q_proj", x, queries, "tensor", bias=spec.attention_bias)
-    k = net.linear("self_attn.k_proj", x, keys, "kv", bias=spec.attention_bias)
-    v = net.linear("self_attn.v_proj", x, keys, "kv", bias=spec.attention_bias)
+    k = v = q
+    if keys != "earlier":
+        k = v = net.linear("self_attn.k_proj", x, spec.kv_heads * spec.head_dim, "kv", bias=spec.attention_bias)
+    if keys == "own":
+        v = net.linear("self_attn.v_proj", x, spec.kv_heads * spec.value_dim, "kv", bias=spec.attention_bias)
     if spec.qk_norm != "none":
         gain = spec.head_dim if spec.qk_norm == "head" else 0
         q = net.norm("self_attn.q_norm", q, gain=gain)
-        k = net.norm("self_attn.k_norm", k, gain=gain)
+        k = k if keys == "earlier" else net.norm("self_attn.k_norm", k, gain=gain)
+    if spec.values_normed and keys != "earlier":
+        v = net.norm("self_attn.v_norm", v, 0)
     if spec.position_kind == "rotary":
         q = net.apply(Rope, "self_attn.q_rope", net.tensor("q_rope", q.width, "tensor"), q)
-        k = net.apply(Rope, "self_attn.k_rope", net.tensor("k_rope", k.width, "kv"), k)
-    y = attention_core(net, spec, (q, k, v), cached=(k, v))
+        if keys != "earlier":
+            k = net.apply(Rope, "self_attn.k_rope", net.tensor("k_rope", k.width, "kv"), k)
+    k, v = known[size] if keys == "earlier" else (k, v)
+    known[size] = k, v
+    if spec.indexer:
+        write_indexer(net, spec, spec.indexer, x, x)
+    y = attention_core(net, spec, (q, k, v), cached=() if keys == "earlier" else (k, v))
+    return attention_output(net, spec, x, y, results)
+
+
+def attention_output(net: Writer, spec: TransformerSpec, x: Tensor, y: Tensor, results: int) -> Tensor:
+    """Write the gate of attention, where it has one, and the projection back to the hidden width."""
     if spec.attention_gate:
-        gate = net.linear("self_attn.g_proj", x, queries, "tensor", bias=spec.attention_bias)
-        y = net.apply(Multiply, "self_attn.gate", net.tensor("gated", queries, "tensor"), y, gate)
+        width = spec.heads if spec.gate_per_head else results
+        gate = net.linear("self_attn.g_proj", x, width, "tensor", bias=spec.attention_bias)
+        y = net.apply(Multiply, "self_attn.gate", net.tensor("gated", results, "tensor"), y, gate)
     return net.linear("self_attn.o_proj", y, spec.hidden, bias=spec.output_bias)
 
 
 def latent_attention(net: Writer, spec: TransformerSpec, low: LatentAttention, x: Tensor) -> Tensor:
     """Write multi-head latent attention."""
     up, queries = net.inside("mla_up_proj"), spec.heads * spec.score_dim
+    q_latent = x
     if low.query_rank:
         q = net.linear("self_attn.q_a_proj", x, low.query_rank, bias=spec.attention_bias)
-        q = net.norm("self_attn.q_a_layernorm", q)
-        q = up.linear("self_attn.q_b_proj", q, queries, "tensor")
+        q_latent = net.norm("self_attn.q_a_layernorm", q)
+        q = up.linear("self_attn.q_b_proj", q_latent, queries, "tensor")
     else:
         q = up.linear("self_attn.q_proj", x, queries, "tensor")
     low_rank = net.linear("self_attn.kv_a_proj_with_mqa", x, low.kv_rank + low.rope_dim, bias=spec.attention_bias)
@@ -289,16 +105,25 @@ def latent_attention(net: Writer, spec: TransformerSpec, low: LatentAttention, x
         q = up.apply(Rope, "self_attn.q_rope", up.tensor("q_rope", queries, "tensor"), q)
         k_rope = net.apply(Rope, "self_attn.k_rope", net.tensor("k_rope", low.rope_dim), k_rope)
     k = up.apply(View, "self_attn.k", up.tensor("k", queries, "tensor"), k, k_rope)
+    if spec.indexer:
+        write_indexer(net, spec, spec.indexer, x, q_latent)
     y = attention_core(net, spec, (q, k, v), cached=(latent, k_rope))
-    return net.linear("self_attn.o_proj", y, spec.hidden, bias=spec.output_bias)
+    return attention_output(net, spec, x, y, spec.heads * spec.value_dim)
 
 
 def attention_core(net: Writer, spec: TransformerSpec, reads: tuple[Tensor, ...], cached: tuple[Tensor, ...]) -> Tensor:
-    """Write the score and value matmuls, once for layers that see everything and once for windowed ones."""
+    """Write the score and value matmuls, once for layers that see everything and once for windowed ones.
+
+    Layers that choose tokens are written apart: with an indexer and latent attention all do, without a latent its own.
+    """
     y = net.tensor("attn_output", spec.heads * spec.value_dim, "tensor", "core_attn")
     sinks = (Weight("self_attn.sinks", spec.heads, 1, 1, "tensor", "vector"),) if spec.attention_sinks else ()
     windowed = 0 if net.block == "mtp" else spec.windowed_layers
-    for layers, window in ((net.layers - windowed, 0), (windowed, spec.window.size if spec.window else 0)):
+    chooses, everywhere = 0, net.layers - windowed
+    if spec.indexer:
+        chooses = everywhere if spec.latent or not spec.indexer.layers else min(spec.indexer.layers, everywhere)
+    window, chosen = spec.window.size if spec.window else 0, spec.indexer.chosen if spec.indexer else 0
+    for layers, last, most in ((everywhere - chooses, 0, 0), (windowed, window, 0), (chooses, 0, chosen)):
         if layers:
             net.written.append(
                 AttentionCore(
@@ -313,28 +138,104 @@ def attention_core(net: Writer, spec: TransformerSpec, reads: tuple[Tensor, ...]
                     kv_heads=spec.heads if spec.latent else spec.kv_heads,
                     key_dim=spec.score_dim,
                     value_dim=spec.value_dim,
-                    window=window,
+                    window=last,
+                    chosen=most,
                     cached=cached,
                 )
             )
     return y
 
 
+def write_indexer(net: Writer, spec: TransformerSpec, indexer: Indexer, x: Tensor, q_latent: Tensor) -> None:
+    """Write what chooses the tokens that attention sees. With latent attention its heads are weighed."""
+    at = net.at(net.block, net.layers if net.block == "mtp" or not indexer.layers else indexer.layers)
+    q = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
+    k = at.linear("self_attn.indexer.k_proj", x, indexer.head_dim)
+    if indexer.normed:
+        q = at.norm("self_attn.indexer.q_norm", q, gain=indexer.head_dim)
+    k = at.norm("self_attn.indexer.k_norm", k, 1 if indexer.normed else 2)
+    reads = (q, k)
+    if spec.latent:
+        reads = (q, k, at.linear("self_attn.indexer.weights_proj", x, indexer.heads))
+    made = at.tensor("chosen tokens", indexer.chosen)
+    sizes = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": len(reads) - 2}
+    core = IndexCore(
+        "self_attn.indexer", at.block, at.layers, 1, reads, (made,), (), **sizes, window=0, chosen=0, cached=(k,)
+    )
+    net.written.append(core)
+
+
+def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAttention, x: Tensor) -> Tensor:
+    """Write attention to a window and to compressed entries, with queries and outputs of low rank."""
+    queries, sinks = spec.heads * spec.head_dim, (Weight("self_attn.sinks", spec.heads, 1, 1, "tensor", "vector"),)
+    q_latent = net.norm("self_attn.q_a_layernorm", net.linear("self_attn.q_a_proj", x, low.query_rank))
+    q = net.norm("self_attn.q_norm", net.linear("self_attn.q_b_proj", q_latent, queries, "tensor"), 0)
+    kv = net.norm("self_attn.k_norm", net.linear("self_attn.k_proj", x, spec.head_dim))
+    q = net.apply(Rope, "self_attn.q_rope", net.tensor("q_rope", queries, "tensor"), q)
+    kv = net.apply(Rope, "self_attn.k_rope", net.tensor("k_rope", spec.head_dim), kv)
+    y = net.tensor("attn_output", queries, "tensor", "core_attn")
+    sizes = {"heads": spec.heads, "kv_heads": 1, "key_dim": spec.head_dim, "value_dim": spec.head_dim}
+    size = spec.window.size if spec.window else 0
+    own: dict[str, Any] = {**sizes, "window": size, "chosen": 0, "cached": (kv,)}
+    net.written.append(AttentionCore("self_attn", net.block, net.layers, 1, (q, kv, kv), (y,), sinks, **own))
+    predicts = net.block == "mtp"
+    for layers, rate, indexer in ((low.sparse, low.sparse_rate, spec.indexer), (low.heavy, low.heavy_rate, None)):
+        if layers and not predicts:
+            at = net.at(net.block, layers)
+            entry = compress(at, "self_attn.compressor", x, spec.head_dim, rate, 1 + bool(indexer))
+            if indexer:
+                heads = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
+                key = compress(at, "self_attn.indexer", x, indexer.head_dim, rate, 2)
+                weights = at.linear("self_attn.indexer.weights_proj", x, indexer.heads)
+                index = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": 1}
+                seen: dict[str, Any] = {**index, "window": 0, "chosen": 0, "cached": (key,), "every": rate}
+                chosen = (at.tensor("chosen tokens", indexer.chosen),)
+                place = ("self_attn.indexer", at.block, layers, 1)
+                net.written.append(IndexCore(*place, (heads, key, weights), chosen, (), **seen))
+            most = indexer.chosen if indexer else 0
+            seen = {**sizes, "window": 0, "chosen": most, "cached": (entry,), "every": rate}
+            net.written.append(AttentionCore("self_attn", at.block, layers, 1, (q, entry, entry), (y,), (), **seen))
+    # Each group of heads has a rank of its own: a matmul with a diagonal of blocks.
+    rank = low.output_groups * low.output_rank
+    y = net.linear("self_attn.o_a_proj", y, rank, "tensor", inputs=queries // low.output_groups)
+    return net.linear("self_attn.o_proj", y, spec.hidden)
+
+
+def compress(net: Writer, name: str, x: Tensor, width: int, rate: int, overlap: int) -> Tensor:
+    """Write the entries that stand for ``rate`` tokens each: a weighted sum of what each token gives."""
+    given = net.linear(f"{name}.kv_proj", x, overlap * width)
+    gate = net.linear(f"{name}.gate_proj", x, overlap * width)
+    bias = Weight(f"{name}.position_bias", rate, overlap * width, 1, "whole", "matrix")
+    y = net.apply(Multiply, f"{name}.pool", net.tensor("entries", width), given, gate, weights=(bias,))
+    return net.norm(f"{name}.kv_norm", y)
+
+
+def collapse_streams(net: Writer, spec: TransformerSpec, x: Tensor, mixes: int) -> Tensor:
+    """Write the sum of residual streams that a block reads; without several, the stream itself."""
+    if spec.streams == 1:
+        return x
+    y = net.linear("hyper_connection.fn", x, mixes)
+    learned = Weight("hyper_connection.base", mixes + (3 if mixes > spec.streams else 1), 1, 1, "whole", "vector")
+    made = net.tensor("collapsed", spec.hidden)
+    return net.apply(Multiply, "hyper_connection.collapse", made, x, y, weights=(learned,))
+
+
 def state_mixer(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> Tensor:
     """Write what replaces attention in some layers: Mamba, Mamba-2, or the gated delta rule."""
     inner, channels, state = mixer.inner, mixer.inner + mixer.pairs, mixer.state
-    wide = net.linear("mamba.in_proj", x, inner + channels + mixer.rates, "tensor", bias=mixer.bias)
-    gate, values, steps = net.parts(wide, inner, channels, mixer.rates)
-    kernel = Weight("mamba.conv1d", channels, mixer.conv, 1, "tensor", "matrix")
-    bias = (Weight("mamba.conv1d.bias", channels, 1, 1, "tensor", "vector"),) if mixer.conv_bias else ()
-    mixed = net.tensor("mamba.conv1d", channels, "tensor")
-    place = (net.block, net.layers, 1)
-    net.written.append(Convolution("mamba.conv1d", *place, (values,), (mixed,), (kernel, *bias), kernel=mixer.conv))
+    ranked = mixer.kind == "kda"
+    low_ranks = (mixer.rank,) * (1 + mixer.gate_ranked) if ranked else ()
+    gate_width = 0 if len(low_ranks) == 2 else inner
+    wide = net.linear(
+        "mamba.in_proj", x, gate_width + channels + mixer.rates + sum(low_ranks), "tensor", bias=mixer.bias
+    )
+    gate, values, steps, *low = net.parts(wide, gate_width, channels, mixer.rates, *low_ranks)
+    mixed = convolution(net, mixer, values)
     reads: tuple[Tensor, ...] = (mixed, steps)
     learned = (Weight("mamba.A_log,D,dt_bias", mixer.heads, 1, mixer.learned, "tensor", "vector"),)
     if mixer.kind == "mamba":
-        low = net.linear("mamba.x_proj", mixed, mixer.rank + 2 * state)
-        steps, b, c = net.parts(low, mixer.rank, state, state)
+        selected = net.linear("mamba.x_proj", mixed, mixer.rank + 2 * state)
+        steps, b, c = net.parts(selected, mixer.rank, state, state)
         if mixer.normed:
             steps = net.norm("mamba.dt_layernorm", steps)
             b, c = net.norm("mamba.b_layernorm", b), net.norm("mamba.c_layernorm", c)
@@ -343,12 +244,36 @@ def state_mixer(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> 
             Weight("mamba.A_log", inner, state, 1, "tensor", "matrix"),
             Weight("mamba.D", inner, 1, 1, "tensor", "vector"),
         )
+    if low:
+        reads = (mixed, steps, net.linear("mamba.f_b_proj", low[0], inner, "tensor", bias=True))
+        for gate_rank in low[1:]:
+            gate = net.linear("mamba.g_b_proj", gate_rank, inner, "tensor")
     y = net.tensor("mamba.scan", inner, "tensor")
     scanned = {"state": state, "flop": mixer.operations, "groups": mixer.groups}
-    net.written.append(Scan("mamba.scan", *place, reads, (y,), learned, **scanned))
-    if mixer.kind != "mamba":
-        y = net.norm("mamba.norm", y, gain=mixer.width if mixer.kind == "delta" else 0)
+    net.written.append(Scan("mamba.scan", net.block, net.layers, 1, reads, (y,), learned, **scanned))
+    if mixer.kind != "mamba" and mixer.gate_normed:
+        y = net.norm("mamba.norm", y, gain=mixer.width if mixer.kind in ("delta", "kda") else 0)
     y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", inner, "tensor", "act"), y, gate)
+    return net.linear("mamba.out_proj", y, spec.hidden, bias=mixer.bias)
+
+
+def convolution(net: Writer, mixer: Mixer, x: Tensor) -> Tensor:
+    """Write the short convolution of each channel over the last tokens."""
+    kernel = Weight("mamba.conv1d", x.width, mixer.conv, 1, "tensor", "matrix")
+    bias = (Weight("mamba.conv1d.bias", x.width, 1, 1, "tensor", "vector"),) if mixer.conv_bias else ()
+    y = net.tensor("mamba.conv1d", x.width, "tensor")
+    place = (net.block, net.layers, 1)
+    net.written.append(Convolution("mamba.conv1d", *place, (x,), (y,), (kernel, *bias), kernel=mixer.conv))
+    return y
+
+
+def gated_convolution(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> Tensor:
+    """Write the short convolution that replaces attention in LFM2, with a gate before and one after it."""
+    wide = net.linear("mamba.in_proj", x, 3 * mixer.inner, "tensor", bias=mixer.bias)
+    before, after, values = net.parts(wide, mixer.inner, mixer.inner, mixer.inner)
+    y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gated", mixer.inner, "tensor"), before, values)
+    y = convolution(net, mixer, y)
+    y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", mixer.inner, "tensor", "act"), y, after)
     return net.linear("mamba.out_proj", y, spec.hidden, bias=mixer.bias)
 
 
@@ -365,18 +290,27 @@ def mlp(net: Writer, spec: TransformerSpec, name: str, x: Tensor, width: int, sc
     y = net.apply(Activation, f"{name}.act_fn", net.tensor("act", width, split, "act"), gate or up, weights=learned)
     if gate:
         y = net.apply(Multiply, f"{name}.glu", net.tensor("glu", width, split, "act"), up, y)
-    return net.linear(f"{name}.down_proj", y, spec.hidden, x.split, bias=bias, kind=kind, held=held)
+    return net.linear(f"{name}.down_proj", y, x.width, x.split, bias=bias, kind=kind, held=held)
 
 
 def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tensor) -> Tensor:
     """Write router, routed experts, and shared experts. Without biases, shared experts are one wide network."""
     net = net.inside("moe")
-    logits = net.linear("mlp.gate", x, moe.count, bias=moe.router_bias)
-    chosen = net.apply(Route, "mlp.route", net.tensor("chosen experts", moe.per_token), logits)
+    read = x
+    if moe.router_scaled:
+        read = net.norm("mlp.gate_norm", x)
+    logits = net.linear("mlp.gate", read, moe.count, bias=moe.router_bias)
+    scales = (Weight("mlp.gate.scale", moe.count, 1, 1, "whole", "vector"),) if moe.router_scaled else ()
+    chosen = net.apply(Route, "mlp.route", net.tensor("chosen experts", moe.per_token), logits, weights=scales)
     routed = replace(net, networks=moe.count, copies=moe.per_token)
-    y = routed.apply(Dispatch, "mlp.dispatch", routed.tensor("dispatched", spec.hidden, "expert"), x, chosen)
+    y = net.linear("mlp.latent_in_proj", x, moe.latent, bias=spec.ffn_bias) if moe.latent else x
+    width = moe.latent or spec.hidden
+    y = routed.apply(Dispatch, "mlp.dispatch", routed.tensor("dispatched", width, "expert"), y, chosen)
     y = mlp(routed, spec, "mlp.experts", y, moe.width)
-    y = net.apply(Combine, "mlp.combine", net.tensor("combined", spec.hidden), y, chosen)
+    y = net.apply(Combine, "mlp.combine", net.tensor("combined", width), y, chosen)
+    if moe.latent:
+        y = net.norm("mlp.latent_norm", y) if moe.latent_norm else y
+        y = net.linear("mlp.latent_out_proj", y, spec.hidden, bias=spec.ffn_bias)
     if moe.shared:
         networks, width = (moe.shared, 1) if spec.ffn_bias else (1, moe.shared)
         beside = replace(net, networks=networks, copies=networks)
@@ -388,6 +322,31 @@ def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tens
     return y
 
 
+def attention_kinds(spec: TransformerSpec) -> tuple[tuple[int, TransformerSpec, KeyValues], ...]:
+    """Return the layers of each kind of attention: how many, a spec with their sizes, and where their keys are from."""
+    kinds: list[tuple[int, TransformerSpec, KeyValues]] = [(spec.own_attention_layers, spec, "own")]
+    for one in sorted(spec.others, key=lambda one: one.keys == "earlier"):
+        sizes = {name: getattr(one, name) for name in ("heads", "kv_heads", "head_dim")}
+        window = SlidingWindow(one.window) if one.window else None
+        bare = replace(spec, layers=one.layers, others=(), networks=(), bare_layers=0, experts=None, mixer=None, ffn=1)
+        of_kind = replace(bare, **sizes, value_width=one.value_dim, window=window, attention_sinks=one.sinks)
+        kinds.append((one.layers, of_kind, one.keys))
+    return tuple(kind for kind in kinds if kind[0])
+
+
+def attention_layers(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
+    """Write attention: in a module that predicts tokens, of the spec's own kind; elsewhere every kind of it."""
+    if spec.latent:
+        return latent_attention(net, spec, spec.latent, x)
+    if spec.compressed:
+        return compressed_attention(net, spec, spec.compressed, x)
+    if net.block == "mtp" or not spec.others:
+        return attention(net, spec, x)
+    earlier: KeysAndValues = {}
+    kinds = [attention(net.at("layer", n), of_kind, x, earlier, keys) for n, of_kind, keys in attention_kinds(spec)]
+    return net.apply(View, "self_attn.any", net.tensor("self_attn.any", spec.hidden), *kinds)
+
+
 def decoder_layer(
     net: Writer, spec: TransformerSpec, x: Tensor, *, attended: int, states: int, dense: int, mixed: int
 ) -> Tensor:
@@ -395,38 +354,60 @@ def decoder_layer(
 
     Half of a layer's norms, rounded up, belong to attention. The first of each half is before its block, others after.
     """
-    low, mixer, moe, vectors = spec.latent, spec.mixer, spec.experts, spec.norm_vectors
+    mixer, moe, vectors = spec.mixer, spec.experts, spec.norm_vectors
     late = spec.norms_per_layer // 2
     early, start = spec.norms_per_layer - late, x
-    read = net.at("layer", attended + states).norm("input_layernorm", start, vectors) if early else start
+    both, mixes = attended if mixer and mixer.parallel else attended + states, (2 + spec.streams) * spec.streams
+    read = collapse_streams(net.at("layer", both), spec, start, mixes)
+    read = net.at("layer", both).norm("input_layernorm", read, vectors) if early else read
     for layers, block in ((attended, "layer"), (states, "mixer")):
         if layers:
             at = net.at("mixer" if block == "mixer" else "layer", layers)
             if mixer and block == "mixer":
-                y = state_mixer(at, spec, mixer, read)
+                y = (gated_convolution if mixer.kind == "convolution" else state_mixer)(at, spec, mixer, read)
             else:
-                y = latent_attention(at, spec, low, read) if low else attention(at, spec, read)
+                y = attention_layers(at, spec, read)
             if early > 1:
                 y = net.at("layer", layers * (early - 1)).norm("post_attention_layernorm", y, vectors)
             x = at.add(start, y)
     before = start if spec.parallel_blocks else x
-    for layers, block in ((dense, "dense"), (mixed, "moe")):
-        if layers and (block == "moe" or spec.ffn or not moe):
-            at = net.at("moe" if block == "moe" else "dense", layers)
+    widths = [(one.layers, one.width) for one in spec.networks] if net.block != "mtp" else []
+    own = (dense - sum(layers for layers, _ in widths), spec.ffn)
+    for layers, width in (own, *widths, (mixed, -1)):
+        experts = moe if width < 0 else None
+        if layers and (width or (not moe and not spec.networks)):
+            at = net.at("moe" if experts else "dense", layers)
+            given = collapse_streams(at, spec, before, mixes)
             if late:
-                read = at.norm("pre_feedforward_layernorm", before, vectors)
+                read = at.norm("pre_feedforward_layernorm", given, vectors)
             elif not spec.parallel_blocks:
-                read = before
-            if moe and block == "moe":
-                y = mixture_of_experts(at, spec, moe, read)
-            elif spec.ffn:
-                y = mlp(at.inside("mlp"), spec, "mlp", read, spec.ffn, spec.activation_scalars)
+                read = given
+            if experts:
+                y = mixture_of_experts(at, spec, experts, read)
             else:
-                y = read
-            if late > 1:
-                y = net.at(at.block, layers * (late - 1)).norm("post_feedforward_layernorm", y, vectors)
+                y = mlp(at.inside("mlp"), spec, "mlp", read, width, spec.activation_scalars) if width else read
+            further = max(0, late - 1) + (experts.norms if experts else 0)
+            if further:
+                y = net.at(at.block, layers * further).norm("post_feedforward_layernorm", y, vectors)
             x = at.add(x, y)
     return x
+
+
+def layer_embeddings(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
+    """Write what each layer looks up of every token for itself, and adds to the residual stream through a gate."""
+    width, layers, outside = spec.layer_embedding, spec.layers, net.at("embedding", 1)
+    table = outside.lookup("embed_tokens_per_layer", spec.vocab, layers * width, "whole")
+    projected = outside.linear("per_layer_model_projection", x, layers * width)
+    projected = outside.norm("per_layer_projection_norm", projected, gain=width)
+    inputs = outside.tensor("per_layer_inputs", layers * width)
+    inputs = outside.apply(Add, "per_layer_inputs", inputs, table, projected)
+    at = net.at("layer", layers)
+    gate = at.linear("per_layer_input_gate", x, width)
+    gate = at.apply(Activation, "per_layer_act_fn", at.tensor("act", width, "sequence", "act"), gate)
+    (own,) = at.parts(inputs, width)
+    y = at.apply(Multiply, "per_layer_gate", at.tensor("per_layer_gate", width), gate, own)
+    y = at.norm("post_per_layer_input_norm", at.linear("per_layer_projection", y, spec.hidden), spec.norm_vectors)
+    return at.add(x, y)
 
 
 def output_head(net: Writer, spec: TransformerSpec, x: Tensor, *, shared: bool) -> None:
@@ -443,7 +424,7 @@ def multi_token_prediction(net: Writer, spec: TransformerSpec, x: Tensor) -> Non
     modules, mixed = net.layers, spec.mtp_modules if spec.moe_layers else 0
     token = net.lookup("embed_tokens", spec.vocab, spec.table_width, "tensor", shared=True)
     token = net.norm("mtp.enorm", token, spec.norm_vectors, gain=spec.hidden)
-    last = net.norm("mtp.hnorm", x, spec.norm_vectors)
+    last = net.norm("mtp.hnorm", collapse_streams(net, spec, x, spec.streams), spec.norm_vectors)
     both = net.apply(View, "mtp.cat", net.tensor("mtp.cat", 2 * spec.hidden), token, last)
     y = net.linear("mtp.eh_proj", both, spec.hidden)
     y = decoder_layer(net, spec, y, attended=modules, states=0, dense=modules - mixed, mixed=mixed)
@@ -459,13 +440,18 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
         x = net.linear("project_in", x, spec.hidden)
     if spec.position_rows:
         x = net.add(x, net.lookup("embed_positions", spec.position_rows, spec.hidden, "whole"))
+    if spec.streams > 1:
+        x = net.apply(View, "streams", net.tensor("streams", spec.streams * spec.hidden, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
     states = spec.mixer.layers if spec.mixer else 0
     layers = {"attended": spec.attention_layers, "states": states, "dense": spec.dense_layers}
     x = decoder_layer(net, spec, x, **layers, mixed=spec.moe_layers)
+    if spec.layer_embedding:
+        x = layer_embeddings(net, spec, x)
     head = net.at("head", 1)
-    y = head.norm("norm", x, spec.norm_vectors) if outside else x
+    y = collapse_streams(head, spec, x, spec.streams)
+    y = head.norm("norm", y, spec.norm_vectors) if outside else y
     if narrow:
         y = head.linear("project_out", y, spec.table_width)
     if spec.mtp_modules:
@@ -474,7 +460,7 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     return tuple(net.written)
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def operations(spec: TransformerSpec) -> tuple[Op, ...]:
     """Return every operation that one token of ``spec`` runs through, in the order of modelling code."""
     return write_operations(spec)

@@ -7,9 +7,9 @@ not parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.formula import Explanation
+from core.limits import cached
 from core.models.components import ModelPart, explain_row, totals
 from core.models.spec import TransformerSpec
 
@@ -42,7 +42,7 @@ class ParameterCount:
         return sum(component.active for component in self.components)
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def parameters(spec: TransformerSpec) -> ParameterCount:
     """Return the parameters of ``spec`` by component, total and active."""
     active = totals(spec, "active")

@@ -39,7 +39,10 @@ class Experts:
     dense_layers: layers that keep an ordinary feed-forward network of the spec's ``ffn`` width; which ones they are
     changes no count. router_bias: one learned offset per expert; balancing offsets that no gradient reaches are
     buffers and do not count. route_groups: equal groups of routed experts, ``groups_per_token`` of which contain all
-    experts of one token (node-limited routing). With one group every expert can be chosen.
+    experts of one token (node-limited routing). With one group every expert can be chosen. latent: width in which
+    routed experts compute where it is not h, with a projection each way (Nemotron 3 Super), and ``latent_norm``: a norm
+    of it. router_scaled: one gain per input of the router, and one per expert (Gemma 4). norms: further ones of width h
+    around the experts.
     """
 
     count: int
@@ -52,10 +55,14 @@ class Experts:
     shared_gate: bool = False
     route_groups: int = 1
     groups_per_token: int = 1
+    latent: int = 0
+    latent_norm: bool = False
+    router_scaled: bool = False
+    norms: int = 0
 
     def __post_init__(self) -> None:
         whole(self, 1, "count", "per_token", "width", "route_groups", "groups_per_token")
-        whole(self, 0, "shared", "dense_layers", "shared_width")
+        whole(self, 0, "shared", "dense_layers", "shared_width", "latent", "norms")
         if self.per_token > self.count:
             rule = f"each token cannot run {self.per_token} of {self.count} experts."
             raise SpecError("per_token", self.per_token, rule)
@@ -66,6 +73,8 @@ class Experts:
             raise SpecError("groups_per_token", self.groups_per_token, rule, self.route_groups)
         if self.shared_gate and not self.shared:
             raise SpecError("shared_gate", True, "there are no shared experts that it could weigh.")
+        if self.latent_norm and not self.latent:
+            raise SpecError("latent_norm", True, "the experts have no latent width.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,94 @@ class SlidingWindow:
         return turns * sum(self.pattern) + sum(self.pattern[:rest])
 
 
+KeyValues: TypeAlias = Literal["own", "one", "earlier"]
+"""Where layers take keys and values from: projections of their own, one projection for both, or an earlier layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLayers:
+    """Attention layers whose heads, widths, or window are not those of the spec.
+
+    value_dim: width of a head’s values, 0 for that of its keys. window: last tokens that each token attends to, the
+    token itself included; 0 for all. sinks: one learned logit per query head.
+    """
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int = 0
+    window: int = 0
+    sinks: bool = False
+    keys: KeyValues = "own"
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "layers", "heads", "kv_heads", "head_dim")
+        whole(self, 0, "value_dim", "window")
+        _check_groups(self.heads, self.kv_heads)
+        if self.keys == "one" and self.value_dim not in (0, self.head_dim):
+            raise SpecError("value_dim", self.value_dim, "values that are the keys are as wide.", self.head_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class DenseLayers:
+    """Layers with an ordinary feed-forward network that is ``width`` wide; 0 for none."""
+
+    layers: int
+    width: int
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "layers")
+        whole(self, 0, "width")
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Sparse attention: a small attention that chooses the tokens which each token attends to (DeepSeek-V3.2).
+
+    chosen: how many. layers: attention layers that have one; others with latent attention use that of the layer before.
+    0: all of them. normed: whether queries are normed as its keys are (MiniMax-M3).
+    """
+
+    heads: int
+    head_dim: int
+    chosen: int
+    layers: int = 0
+    normed: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "heads", "head_dim", "chosen")
+        whole(self, 0, "layers")
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedAttention:
+    """Attention to a window, and to entries that each stand for several earlier tokens (DeepSeek-V4).
+
+    Queries come from ``query_rank``; a single key is its value, too; the output goes through ``output_groups`` ranks of
+    ``output_rank``. sparse: layers whose entries stand for ``sparse_rate`` tokens each and are chosen by an indexer;
+    heavy: layers that see every entry, of ``heavy_rate`` tokens. Other layers see the window alone.
+    """
+
+    query_rank: int
+    output_groups: int
+    output_rank: int
+    sparse: int
+    heavy: int
+    sparse_rate: int = 4
+    heavy_rate: int = 128
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "query_rank", "output_groups", "output_rank", "sparse_rate", "heavy_rate")
+        whole(self, 0, "sparse", "heavy")
+
+
+def _check_groups(heads: int, kv_heads: int) -> None:
+    if heads % kv_heads:
+        rule = f"{heads} query heads cannot share {kv_heads} key/value heads evenly."
+        raise SpecError("kv_heads", kv_heads, rule, _nearest_divisor(heads, kv_heads))
+
+
 @dataclass(frozen=True, slots=True)
 class TransformerSpec:
     """A decoder-only transformer.
@@ -124,7 +221,13 @@ class TransformerSpec:
     activation_scalars: learned numbers of the activation function in each dense feed-forward network (xIELU: 2).
     mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing.
     There, and where others are mixtures, a feed-forward width of 0 is none. attention_gate: what attention gives is
-    weighed by a projection as wide as its queries.
+    weighed by a projection as wide as its values, or with ``gate_per_head`` by one number per head.
+    value_width: width of a head’s values where it is not ``head_dim``. indexer: how attention chooses tokens.
+    others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
+    networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
+    values_normed: values have a norm without a gain (Gemma 4).
+    layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
+    streams: residual streams that learned weights mix before and after each block (hyper-connections, DeepSeek-V4).
     attention_sinks: one learned logit per query head and layer.
     window: layers that attend to a sliding window; None where every layer sees the whole sequence.
     parallel_blocks: attention and feed-forward network read the same input and are added together.
@@ -165,41 +268,66 @@ class TransformerSpec:
     activation_scalars: int = 0
     mixer: Mixer | None = None
     attention_gate: bool = False
+    gate_per_head: bool = False
+    value_width: int = 0
+    indexer: Indexer | None = None
+    others: tuple[AttentionLayers, ...] = ()
+    networks: tuple[DenseLayers, ...] = ()
+    bare_layers: int = 0
+    values_normed: bool = False
+    layer_embedding: int = 0
+    compressed: CompressedAttention | None = None
+    streams: int = 1
 
     def __post_init__(self) -> None:
-        whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
+        whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "streams")
         whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
-        whole(self, 0, "activation_scalars")
+        whole(self, 0, "activation_scalars", "value_width", "bare_layers", "layer_embedding")
         if self.layers > limit("model_layers"):
             raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
         if self.norm_vectors not in (0, 1, 2):
             raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
-        if self.heads % self.kv_heads:
-            rule = f"{self.heads} query heads cannot share {self.kv_heads} key/value heads evenly."
-            raise SpecError("kv_heads", self.kv_heads, rule, _nearest_divisor(self.heads, self.kv_heads))
+        _check_groups(self.heads, self.kv_heads)
         if self.experts and self.experts.dense_layers > self.layers:
             rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
             raise SpecError("dense_layers", self.experts.dense_layers, rule)
         # Among mixtures a layer may have attention or a state alone, as in Nemotron 3.
         fed = self.attention_layers and not (self.mixer and self.experts)
-        if self.ffn < 1 and self.dense_layers > 0 and (fed or self.ffn_bias):
+        if self.ffn < 1 and self.own_dense_layers > 0 and (fed or self.ffn_bias):
             rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
             raise SpecError("ffn", self.ffn, rule)
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
             raise SpecError("positions", self.positions, f"the position table has {self.position_rows} rows.")
         if self.latent and self.qk_norm != "none":
             raise SpecError("qk_norm", self.qk_norm, "latent attention norms its two ranks instead.")
-        if self.latent and self.attention_gate:
-            raise SpecError("attention_gate", True, "latent attention is counted without a gate.")
+        if self.gate_per_head and not self.attention_gate:
+            raise SpecError("gate_per_head", True, "attention has no gate.")
         if self.mixer:
             self._check_mixer(self.mixer)
+        if (low := self.compressed) and (low.sparse + low.heavy > self.layers or not self.window or not self.indexer):
+            raise SpecError("compressed", low.sparse + low.heavy, f"{self.layers} layers have a window and an indexer.")
+        if self.own_attention_layers < 0:
+            rule = f"no more than {self.attention_layers} can have other sizes."
+            raise SpecError("others", sum(other.layers for other in self.others), rule, self.attention_layers)
+        if self.own_dense_layers < 0:
+            rule = f"no more than {self.dense_layers} can have other widths."
+            raise SpecError("networks", sum(one.layers for one in self.networks), rule, self.dense_layers)
+        if self.indexer and (self.others or self.indexer.layers > self.attention_layers):
+            raise SpecError("indexer", self.indexer.layers, f"{self.attention_layers} layers of one kind attend.")
+        for other in self.others:
+            sizes = (other.kv_heads, other.head_dim, other.value_dim)
+            if other.keys == "earlier" and sizes not in self._key_sizes():
+                raise SpecError("others", other.layers, "no earlier layer has keys and values of that size.")
+
+    def _key_sizes(self) -> set[tuple[int, int, int]]:
+        sizes = {(o.kv_heads, o.head_dim, o.value_dim) for o in self.others if o.keys != "earlier"}
+        return sizes | {(self.kv_heads, self.head_dim, self.value_width)} if self.own_attention_layers else sizes
 
     def _check_mixer(self, mixer: Mixer) -> None:
         if mixer.layers > self.layers:
             raise SpecError("layers", self.layers, f"{mixer.layers} of them cannot have a state.", mixer.layers)
-        if self.window or self.mtp_modules:
-            field = "window" if self.window else "mtp_modules"
-            raise SpecError(field, getattr(self, field), "it is not counted beside layers that have a state.")
+        if self.window:
+            raise SpecError("window", self.window, "it is not counted beside layers that have a state.")
 
     @property
     def ffn_matrices(self) -> int:
@@ -209,7 +337,18 @@ class TransformerSpec:
     @property
     def attention_layers(self) -> int:
         """Layers with attention."""
-        return self.layers - self.mixer.layers if self.mixer else self.layers
+        replaced = self.mixer.layers if self.mixer and not self.mixer.parallel else 0
+        return self.layers - self.bare_layers - replaced
+
+    @property
+    def own_attention_layers(self) -> int:
+        """Layers with attention of the spec’s own sizes."""
+        return self.attention_layers - sum(other.layers for other in self.others)
+
+    @property
+    def own_dense_layers(self) -> int:
+        """Layers with an ordinary feed-forward network of the spec’s own width."""
+        return self.dense_layers - sum(network.layers for network in self.networks)
 
     @property
     def moe_layers(self) -> int:
@@ -229,12 +368,12 @@ class TransformerSpec:
     @property
     def value_dim(self) -> int:
         """Width of one head in the product of weights and values."""
-        return self.latent.value_dim if self.latent else self.head_dim
+        return self.latent.value_dim if self.latent else self.value_width or self.head_dim
 
     @property
     def windowed_layers(self) -> int:
         """Layers that attend to a sliding window only."""
-        return self.window.layers(self.layers) if self.window else 0
+        return self.window.layers(self.own_attention_layers) if self.window else 0
 
     @property
     def position_kind(self) -> Positions:
@@ -254,7 +393,15 @@ class TransformerSpec:
     @property
     def unlisted(self) -> str:
         """Which of its parts are in no account of single operations; or none."""
-        return NAMES[self.mixer.kind] if self.mixer else "a gate on attention" if self.attention_gate else ""
+        parts = {
+            NAMES[self.mixer.kind] if self.mixer else "": self.mixer,
+            "a gate on attention": self.attention_gate,
+            "attention of several sizes": self.others,
+            "an indexer": self.indexer,
+            "several residual streams": self.streams > 1,
+            "an embedding of layers": self.layer_embedding,
+        }
+        return next((name for name, there in parts.items() if there), "")
 
     @property
     def attention_share(self) -> float:
@@ -272,6 +419,5 @@ def modelled(spec: TransformerSpec) -> TransformerSpec:
 def listed(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where each operation of its layers has an account; raises `SpecError` elsewhere."""
     if what := spec.unlisted:
-        field = "mixer" if spec.mixer else "attention_gate"
-        raise SpecError(field, what, "its operations are not taken apart.")
+        raise SpecError("mixer" if spec.mixer else "attention_gate", what, "its operations are not taken apart.")
     return spec

@@ -1,7 +1,8 @@
 """A shape as one line of text, ``layers=32 hidden=4096 heads=32 …``: short enough for a link, plain enough to edit.
 
 Fields are those of `TransformerSpec`; parts of the experts, of latent attention, of the window and of the mixer carry
-their part's name, ``experts.count=8``. Fields at their defaults are left out.
+their part's name, ``experts.count=8``. Kinds of layers follow each other, ``networks=10x8192,2x0``: sizes in the order
+of their fields. Fields at their defaults are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from core.limits import limit
 from core.models.mixer import Mixer
-from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.models.spec import (
+    AttentionLayers,
+    CompressedAttention,
+    DenseLayers,
+    Experts,
+    Indexer,
+    LatentAttention,
+    SlidingWindow,
+    SpecError,
+    TransformerSpec,
+)
 
 EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
 """The shape of an 8B model, as every message shows it."""
@@ -24,7 +35,13 @@ _PARTS: Mapping[str, type[Any]] = {
     "latent": LatentAttention,
     "window": SlidingWindow,
     "mixer": Mixer,
+    "indexer": Indexer,
+    "compressed": CompressedAttention,
 }
+_KINDS: Mapping[str, type[Any]] = {"others": AttentionLayers, "networks": DenseLayers}
+"""Fields that hold kinds of layers, any number of them."""
+
+_MOST_KINDS = 64
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
 
@@ -55,6 +72,12 @@ def _values(owner: Any) -> list[tuple[str, Any, Any]]:
 def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, AttentionLayers | DenseLayers):
+        words = [_word(v) for _, v, _ in _values(value)]
+        last = max(i for i, (_, v, usual) in enumerate(_values(value)) if v != usual)
+        return "x".join(words[: last + 1])
+    if isinstance(value, tuple) and value and not isinstance(value[0], bool):
+        return ",".join(_word(kind) for kind in cast("tuple[object, ...]", value))
     if isinstance(value, tuple):
         return "".join("1" if windowed else "0" for windowed in cast("tuple[bool, ...]", value))
     return str(value)
@@ -92,7 +115,7 @@ def read_spec(text: str) -> TransformerSpec:
 
 def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any) -> Any:
     hints = get_type_hints(kind)
-    known = [f.name for f in fields(kind) if f.name not in _PARTS]
+    known = [f.name for f in fields(kind) if kind is not TransformerSpec or f.name not in _PARTS]
     for name in values:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -102,6 +125,15 @@ def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any)
     if missing:
         raise SpecTextError(f"Missing: {', '.join(prefix + name for name in missing)}.")
     return kind(**{name: _read(prefix + name, text, hints[name]) for name, text in values.items()}, **ready)
+
+
+def _read_kinds(name: str, text: str) -> tuple[Any, ...]:
+    """Read kinds of layers, ``10x8192,2x0``."""
+    kind, kinds = _KINDS[name], text.split(",")
+    names = [f.name for f in fields(kind)]
+    if len(kinds) > _MOST_KINDS or any(len(words.split("x")) > len(names) for words in kinds):
+        raise SpecTextError(f"{name} has at most {_MOST_KINDS} kinds of layers, each written {'x'.join(names)}.")
+    return tuple(_made(kind, dict(zip(names, words.split("x"), strict=False)), f"{name}.") for words in kinds)
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
@@ -114,6 +146,8 @@ def _read(name: str, text: str, hint: Any) -> Any:
         if not digits.isdigit() or len(digits) > 12:
             raise SpecTextError(f"{name} is a whole number, not “{text:.40}”.")
         return int(digits)
+    if name in _KINDS:
+        return _read_kinds(name, text)
     if get_origin(hint) is tuple:
         if not re.fullmatch("[01]{1,200}", text):
             raise SpecTextError(f"{name} is written in 1 (windowed) and 0, bottom layer first, not “{text:.40}”.")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import Plan
 from core.planning.resolved_layout import tried_layouts
@@ -32,7 +31,7 @@ class DoesNotFitError(BudgetError):
         return fewest_that_hold(self.plan)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def fewest_that_hold(plan: Plan) -> int | None:
     """The fewest accelerators, in whole units, on which the plan fits and leaves as much memory free as it keeps; None
     where no number of them is enough, or where too many layouts would be tried."""

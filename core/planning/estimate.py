@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import ceiling_of
 from core.hardware.node_power import node_power, part_of_node
 from core.hardware.roofline import explain_device
+from core.limits import cached
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.does_not_fit import DoesNotFitError
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
@@ -51,7 +52,7 @@ from core.planning.solving import (
     unanswerable,
 )
 from core.planning.throughput import WIDTHS, untrainable
-from core.planning.trl import trl
+from core.planning.trl import cannot_run, trl
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
 from core.runs.long_sequences import TokenWork
@@ -206,7 +207,10 @@ class PlanEstimate:
     def launches(self) -> tuple[Launch, ...]:
         """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
         if not self.plan.trained.everything:
-            return (trl(memory_estimate(self.whole)),)
+            try:
+                return (trl(memory_estimate(self.whole)),)
+            except LayoutError as problem:
+                return (cannot_run(str(problem)),)
         return launches(self.request, self.step.layout)
 
     @property
@@ -292,7 +296,7 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 """What is asked for → the quantity of `RunEstimate` that answers it, and the formula that says why."""
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def estimate(plan: Plan) -> PlanEstimate:
     """Everything that follows from ``plan``.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.planning.resolved_layout import own_layout, resolve_layout
@@ -70,7 +69,7 @@ def largest_by_states(h: MemoryEstimate) -> float:
     return explain_by_states(h)[-1].value
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     """The largest dense model that the plan's accelerators hold, all else as it asks.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation
+from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.planning.resolved_layout import plan_checkpoint, plan_layout, spec_of
@@ -206,7 +206,7 @@ def check_trained(plan: Plan, layout: Layout) -> None:
         raise LayoutError("pipeline", int(layout.pipeline), rule, 1)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def memory_estimate(plan: Plan) -> MemoryEstimate:
     """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
 
@@ -231,7 +231,7 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
     )
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def held_by_host(h: MemoryEstimate) -> HostMemory:
     """What the plan holds in the host's memory for one accelerator."""
     return host_memory(h.setup)

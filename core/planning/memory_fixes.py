@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators
+from core.limits import cached
 from core.planning.does_not_fit import fewest_that_hold
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
@@ -120,7 +120,7 @@ def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     return filled(replace(laid, micro_batches=typed), count, h.plan.sequences)[0]
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _search(plan: Plan) -> tuple[Fix, ...]:
     """What fits, the cheapest first."""
     h = memory_estimate(plan)
@@ -234,14 +234,14 @@ def cheapest_fix(h: MemoryEstimate) -> Fix | None:
     return next((fix for fix in found if not _misses(h, fix)), found[0] if found else None)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def on_host(h: MemoryEstimate, fix: Fix) -> float:
     """Bytes of the host's memory for one accelerator that a plan takes with the change."""
     layout = _changed(h, {name: _value(name, text) for name, text in fix.texts.items()})
     return host_memory(replace(h.setup, layout=layout)).total
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
     0 where nothing does."""
@@ -254,7 +254,7 @@ def fewest_accelerators(h: MemoryEstimate) -> int | None:
     return fewest_that_hold(h.plan) if h.lacks else None
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
     """Accelerators of the same maker that hold the plan as it is with as much free as it keeps, the one with the least
     memory first.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.hardware.accelerators import find
+from core.limits import cached
 from core.models.catalog import catalog
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
@@ -62,7 +62,7 @@ def run_features(a: PlanEstimate) -> RunFeatures:
     return RunFeatures(m.parameters, m.tokens, a.plan.accelerator, m.accelerators, mixture, width)
 
 
-@lru_cache(maxsize=128)
+@cached("results_kept")
 def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.has_step_estimate)}

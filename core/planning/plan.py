@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.interval import Interval
@@ -13,7 +12,7 @@ from core.dates import refuse_day
 from core.hardware.accelerators import Accelerator, find_in_nodes
 from core.hardware.accelerators import find as find_accelerator
 from core.hardware.rates import Rates
-from core.limits import limit
+from core.limits import cached, limit
 from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
@@ -142,7 +141,7 @@ def whole_accelerators(count: float) -> int:
     return max(1, math.ceil(count - 1e-9))
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def _own(shape: str) -> CatalogModel:
     return read_model(shape)
 

@@ -7,12 +7,11 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
@@ -69,7 +68,7 @@ def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
         return (*checks(a, None), MEMORY_UNKNOWN)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def missed_limits(plan: Plan) -> tuple[Check, ...]:
     """The limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
     limits = plan.limits

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import lru_cache
 
 import numpy as np
 
-from core.limits import limit
+from core.limits import cached
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult, SearchResult
 from core.search.search import searched
@@ -16,7 +15,7 @@ from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, check
 
 
-@lru_cache(maxsize=limit("searches_kept"))
+@cached("searches_kept")
 def search_layouts(request: SearchRequest) -> SearchResult:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
@@ -30,7 +29,7 @@ def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
     return request.found(columns)[0]
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count = int(layout.pipeline)
@@ -38,7 +37,7 @@ def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int
     return tuple((place, request.memory(layout, place)) for place in places)
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def traffic(request: SearchRequest, layout: Layout) -> Traffic:
     """What an accelerator of a middle stage sends in a step."""
     again = request.implementation.regathers

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.benchmark.datasheet import match
@@ -14,6 +13,7 @@ from core.benchmark.device import Gpu
 from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster, cluster
 from core.hardware.rates import RateName, Rates
+from core.limits import cached
 from core.planning.plan import Plan
 from core.step_time.links import wide_peak
 from core.units import Kind
@@ -26,7 +26,7 @@ for it, or another accelerator."""
 _SIZE = re.compile(r"(\d{1,4}) ?GB\b")
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def rows_of(device: str) -> tuple[str, ...]:
     """The accelerators of the catalogue that a device may be, by the name it gives itself; none where it is unknown.
 

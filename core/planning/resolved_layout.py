@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
 from core.hardware.cluster import cluster
 from core.hardware.rates import Rates
+from core.limits import cached
 from core.models.spec import SpecError, TransformerSpec
-from core.models.stand_in import stand_in
+from core.models.stand_in import mixture_stand_in, stand_in
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
 from core.runs.goodput import ClusterGoodput
@@ -37,6 +37,8 @@ def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     model = plan.catalog_model
     if model and model.laid_out:
         return model.spec, True
+    if model and model.active < model.parameters:
+        return mixture_stand_in(float(model.parameters), float(model.active), plan.seq_len), False
     return stand_in(max(1.0, parameters), plan.seq_len), False
 
 
@@ -61,7 +63,7 @@ TRAINED_IDS = {"rank": "rank", "names": "names", "targets": "target", "last": "l
 """The same of what is trained."""
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def search_request(plan: Plan) -> SearchRequest:
     """What ``plan`` asks of a search: nothing of its tokens, its price or its layout.
 
@@ -160,7 +162,7 @@ def plan_layout(plan: Plan) -> Layout:
     return layout
 
 
-@lru_cache(maxsize=4096)
+@cached("layouts_kept")
 def found_layout(plan: Plan) -> FoundLayout | None:
     """The layout of a plan on its accelerators with the time of its step; None where no step can be timed, or no layout
     keeps to the constraints."""
@@ -184,7 +186,7 @@ _USUAL = 70e9
 """Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def plan_checkpoint(plan: Plan) -> CheckpointSize:
     """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
     model = plan.catalog_model

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.plan import OWN_LAYOUT, Plan, whole_accelerators
 from core.planning.resolved_layout import FIELD_IDS
@@ -42,7 +41,7 @@ def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
     return tuple(result for result in results if result)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def next_better(plan: Plan) -> tuple[int, float] | None:
     """The fewest accelerators, in whole nodes, that train the plan faster by 2 % or more, and by what share they do;
     None where none do."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
+from core.limits import cached
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.plan import TYPED, Plan
 
@@ -43,7 +43,7 @@ def plan_as_answered(a: PlanEstimate) -> Plan:
     return replace(filled, mfu=Interval.point(m.mfu), mfu_kind="all hours") if a.find == "MFU" else filled
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
     """Days and dollars of a plan whose time is asked for, as each input runs over its range: the MFU over that of its
     answer and of published runs, the price over its own, the rest by ``share`` down and up.

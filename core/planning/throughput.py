@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.hardware.matmul import ceiling_of
+from core.limits import cached
 from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
 from core.planning.memory_estimate import resolved_plan
@@ -44,7 +45,7 @@ def untrainable(plan: Plan) -> BudgetError | None:
     return None
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def plan_work_share(plan: Plan) -> float:
     """FLOPs of a step of the plan over those of one that trains everything; 1 where what it trains cannot be."""
     if plan.trained.everything or untrainable(plan):

@@ -65,13 +65,17 @@ def trl(h: MemoryEstimate) -> Launch:
     """Return the lines that run the plan of ``h``; no text, and a note with the reasons, where none do."""
     degrees = list(_unsupported_layout(h))
     if reasons := [*degrees, *_unsupported(h)]:
-        why = f"**TRL with FSDP cannot run this plan:** it does not support {listed(reasons, 'or')}."
-        return Launch(TRL, "bash", "", (why, _REMEDY) if degrees else (why,), SOURCE)
+        return cannot_run(f"it does not support {listed(reasons, 'or')}.", *([_REMEDY] if degrees else []))
     command, notes = _command(h)
     words = [f"  --{name} {value}" for name, value in command.items()]
     head = f"trl sft --accelerate_config {_FILE}"
     text = "\n".join((f"cat > {_FILE} <<'END'", *_yaml(_file(h)), "END", " \\\n".join((head, *words))))
     return Launch(TRL, "bash", text, tuple(notes), SOURCE)
+
+
+def cannot_run(why: str, *more: str) -> Launch:
+    """Return no lines, and the reason."""
+    return Launch(TRL, "bash", "", (f"**TRL with FSDP cannot run this plan:** {why}", *more), SOURCE)
 
 
 def uses_fsdp(h: MemoryEstimate) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import attrgetter
 
 from core.hardware.accelerators import find
+from core.limits import cached
 from core.runs.published import published_runs
 from core.runs.share import is_low_precision
 from core.runs.utilisation import Evidence, Width, evidence
@@ -80,7 +80,7 @@ def nearest_runs(plan: RunFeatures, rows: Sequence[Evidence], most: int) -> tupl
     return tuple(sorted((_neighbour(row, plan) for row in rows), key=attrgetter("distance"))[:most])
 
 
-@lru_cache(maxsize=8)
+@cached("results_kept")
 def _most(what: str) -> tuple[float, str]:
     """The most of something that a published whole run had, its hours known or not, and the run's model."""
     of = attrgetter(what)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from core.budget.errors import BudgetError
 from core.formula import Source, Symbol, formula
-from core.limits import limit
+from core.limits import cached, limit
 from core.rows import number, read_rows
 from core.sources import OWN_CONSTRUCTION, PALM
 from core.units import format_duration, parse_quantity
@@ -228,7 +227,7 @@ class FailureRecord:
     known: str
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def failure_records() -> tuple[FailureRecord, ...]:
     """Published failure rates, highest evidence first: one row of ``assets/data/failures.csv`` each."""
     records: list[FailureRecord] = []
@@ -384,7 +383,7 @@ class ClusterGoodput:
         return interruptions(accelerators, self.checkpoint, self.reliability).goodput
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def most_useful(checkpoint: float, r: Reliability) -> float:
     """Accelerators beyond which failures eat more than they add, where each works as fast as any."""
     low, high = 0.0, math.log(limit("accelerators"))

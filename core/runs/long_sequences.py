@@ -7,13 +7,13 @@ lengths is in it already; what longer sequences add on top has to be counted. Sh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 from core.models.catalog import CatalogModel
 from core.models.flops import flops_per_token, train_flop_6nd
 from core.runs.utilisation import evidence
@@ -65,7 +65,7 @@ def flop_of_usual_shape(params: float, seq_len: float, aspect: float) -> float:
     return 6 * params + 6 * seq_len * aspect ** (-1 / 3) * (params / 12) ** (2 / 3)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def usual_length() -> int:
     """The longest sequence of any whole run in the evidence."""
     return max(row.run.seq_len for row in evidence("whole"))
@@ -111,7 +111,7 @@ class TokenWork:
         return steps
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def _counted(model: CatalogModel, length: int) -> float:
     if model.counted:
         return 3 * model.counted.forward(length)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from core.budget.run import accelerator_hours, effective_utilisation, training_seconds
 from core.formula import Explanation
 from core.hardware.accelerators import find
+from core.limits import cached
 from core.models.catalog import CatalogModel, catalog
 from core.models.flops import rule_gap, train_flop_6nd
 from core.rows import number, read_rows, whole
@@ -118,7 +118,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def published_runs() -> tuple[PublishedRun, ...]:
     """Every published row, in the table's order."""
     return tuple(_run(row) for row in read_rows("training_runs"))
@@ -146,7 +146,7 @@ class PrintedMfu:
         )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def printed_mfu() -> PrintedMfu:
     """The spread of all MFUs that the published rows print."""
     values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
@@ -189,7 +189,7 @@ def run_hours(run: PublishedRun) -> Hours | None:
     return None
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
     """Whole runs of the catalogue's model whose accelerator, tokens and hours are known."""
     return tuple(
@@ -203,13 +203,13 @@ def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def models_with_runs() -> tuple[str, ...]:
     """Names of the catalogue's models that have a whole run in `full_runs`, in the catalogue's order."""
     return tuple(model.name for model in catalog() if full_runs(model.name))
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def steady_mfus(catalog_name: str) -> tuple[float, ...]:
     """The steady-state MFUs published for the catalogue's model, lowest first."""
     rows = (run for run in published_runs() if run.catalog == catalog_name and run.kind.startswith("full_run"))

@@ -9,11 +9,11 @@ import math
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
+from core.limits import cached
 from core.models.catalog import CatalogModel, catalog, model_named
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
@@ -111,7 +111,7 @@ def step_of_run(row: Evidence) -> RunStep:
     return RunStep(count, found.sequences, seq_len, dtype, shape, mfu, goodput)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def run_steps() -> dict[tuple[str, str], RunStep]:
     """The steps of every whole run that is evidence, by model and accelerator, as they were last written."""
     return {

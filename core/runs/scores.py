@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
+from core.limits import cached
 from core.models.flops import train_flop_6nd
 from core.runs.share import RunShare, Shares, like_runs, new_hardware_factor, run_shares, shares_of
 from core.runs.utilisation import peak_16bit
@@ -62,7 +62,7 @@ def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def predictions() -> tuple[Prediction, ...]:
     """Every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
     return predictions_of(run_shares(has_step_estimate=True), lambda other, run: other.lab != run.lab)
@@ -74,7 +74,7 @@ def _predicted(run: RunShare, shares: Shares) -> Prediction:
     return Prediction(run, Interval(ends[0], ends[2], ends[-1]), below)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def predictions_by_one_of_its_own() -> tuple[Prediction, ...]:
     """Every run whose lab has a like one, predicted from other labs and each of these by itself."""
     runs = run_shares(has_step_estimate=True)
@@ -131,7 +131,7 @@ def score_of(result: Sequence[Prediction]) -> Score:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def score() -> Score:
     """The score of `predictions`."""
     return score_of(predictions())

@@ -13,7 +13,6 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from core.formula import Source, Symbol, formula
 from core.hardware.accelerators import accelerators, find
 from core.hardware.matmul import best_matmul
+from core.limits import cached
 from core.runs.published import PublishedRun
 from core.runs.run_steps import run_steps
 from core.runs.utilisation import Evidence, Width, evidence, peak_16bit
@@ -69,19 +69,19 @@ def share_of_steps(goodput: float, without_failures: float) -> float:
     return goodput * without_failures
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def best_16bit(accelerator: str) -> float:
     """The best 16-bit matmul as a share of the dense 16-bit peak."""
     return best_matmul(accelerator, find(accelerator).usable("bf16")).rate / peak_16bit(accelerator)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def best_8bit(accelerator: str) -> float:
     """The best 8-bit matmul as a share of the dense 16-bit peak; NaN where the accelerator has no fp8 rate."""
     return best_matmul(accelerator, "fp8").rate / peak_16bit(accelerator)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def low_precision_gain() -> float:
     """How much faster steps are with 8-bit products: the median of what sources measured of one model in both widths.
 
@@ -103,7 +103,7 @@ def is_low_precision(accelerator: str, width: Width) -> bool:
     return width != "16-bit" and not math.isnan(best_8bit(accelerator))
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def usable_matmul(accelerator: str, width: Width) -> float:
     """What stands for the steps where their time is not known: the best 16-bit matmul over the dense 16-bit peak, with
     the gain of narrower products, which is at most what the accelerator's own matmuls gain."""
@@ -206,7 +206,7 @@ class Shares:
         return Shares(moved + narrower * (self.values - middle), self.weights, self.labs)
 
 
-@lru_cache(maxsize=2)
+@cached("results_kept")
 def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
     """Every whole run that is evidence and whose steps are timed; or every one beside its best matmul."""
     steps = run_steps()
@@ -242,13 +242,13 @@ def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
     return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares
 
 
-@lru_cache(maxsize=4)
+@cached("results_kept")
 def published_shares(has_step_estimate: bool, new_hardware: bool = False) -> Shares:
     """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
     return shares_of(run_shares(has_step_estimate), new_hardware=new_hardware)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def is_new(accelerator: str) -> bool:
     """Whether an accelerator was new to the latest published runs."""
     return max(row.run.year for row in evidence("whole")) - _out_since(accelerator) <= YEARS_AS_NEW
@@ -266,7 +266,7 @@ def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:
     return [(runs[i], runs[j]) for i, j in itertools.combinations(range(len(runs)), 2) if kinds[i] == kinds[j]]
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def spread_of_like_runs() -> float:
     """How far one lab's like runs lie from its own middle: a standard deviation of logarithms, each lab weighing the
     same."""

@@ -12,11 +12,11 @@ import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.budget.run import effective_utilisation
 from core.hardware.accelerators import find
+from core.limits import cached
 from core.models.flop_formulas import hardware_flop_narayanan, palm_flop
 from core.models.flops import train_flop_6nd
 from core.runs.published import PublishedRun, published_runs, run_hours
@@ -174,7 +174,7 @@ def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:
     return evidence_rows
 
 
-@lru_cache(maxsize=2)
+@cached("results_kept")
 def evidence(basis: Basis) -> tuple[Evidence, ...]:
     """Every published row that says something about whole runs, or about steady steps, under the one convention.
 
@@ -183,13 +183,13 @@ def evidence(basis: Basis) -> tuple[Evidence, ...]:
     return _sorted_out(basis)[0]
 
 
-@lru_cache(maxsize=2)
+@cached("results_kept")
 def left_out(basis: Basis) -> tuple[LeftOut, ...]:
     """The rows of the same kinds that are no evidence, each with its reason."""
     return _sorted_out(basis)[1]
 
 
-@lru_cache(maxsize=2)
+@cached("results_kept")
 def _sorted_out(basis: Basis) -> tuple[tuple[Evidence, ...], tuple[LeftOut, ...]]:
     if basis == "whole":
         judged = [_whole(run) for run in published_runs() if run.kind == "full_run"]

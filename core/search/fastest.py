@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from core.limits import cached
 from core.search.gate import turn
 from core.search.request import SearchRequest
 from core.search.space import Ints, columns_of, count_layouts, laid, layouts_at
@@ -56,8 +56,8 @@ def fastest(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout
     """
     request = request.on(1)
     found = _fastest_on(request, count, goodput)
-    if found is None or (_goodput_of(found, goodput) > _FAILING and found.busy > _BUSY * count):
-        return found
+    if found is None or not found.fits or (_goodput_of(found, goodput) > _FAILING and found.busy > _BUSY * count):
+        return found  # What does not fit on so many does not fit on fewer.
     fewer = fastest(request, count // 2, goodput) if count > 1 else None
     return max(found, fewer, key=lambda one: _useful(one, goodput)) if fewer else found
 
@@ -70,7 +70,7 @@ def _useful(found: FoundLayout, goodput: Goodput) -> float:
     return found.fits * found.tokens_per_second * _goodput_of(found, goodput)
 
 
-@lru_cache(maxsize=4096)
+@cached("layouts_kept")
 def _fastest_on(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout | None:
     with turn(count_layouts(request)):
         layout, possible = laid(request, count)

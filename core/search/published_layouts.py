@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import lru_cache
 
 import numpy as np
 
+from core.limits import cached
 from core.search.request import SearchRequest
 from core.search.result import LayoutResult
 from core.search.search import searched
@@ -45,7 +45,7 @@ class PublishedComparison:
         return self.ours.mfu * self.ours.seconds / self.run.seconds
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def compare_published() -> tuple[PublishedComparison, ...]:
     """Every published step of `NAMES`, in that order."""
     runs = {run.name: run for run in step_runs()}

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.search.constraints import Range, SpaceError
 from core.search.request import SearchRequest
 from core.training.layout import Layout, allowed
@@ -129,7 +128,7 @@ def _normalised(request: SearchRequest) -> SearchRequest:
     return replace(request.on(1), batch=1.0)
 
 
-@lru_cache(maxsize=256)
+@cached("searches_kept")
 def _shapes(request: SearchRequest) -> tuple[Layout, Bools, Ints]:
     values, (stages, cuts) = _axes(request), _pipelines(request)
     shape = np.eye(len(values) + 2, dtype=int)[1:] * -2 + 1  # -1 along the axis of its own, else 1
@@ -160,7 +159,7 @@ def count_layouts(request: SearchRequest) -> int:
     return 2 * math.prod(_sizes(_normalised(request)).values())
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def _sizes(request: SearchRequest) -> dict[str, int]:
     """How many values each field has."""
     axes = {name: len(values) for name, values in _axes(request).items()}

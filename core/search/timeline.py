@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.step_time.parts import StepTime
 from core.training.layout import Layout
 
@@ -74,7 +73,7 @@ def timeline_of(layout: Layout, step: StepTime) -> Timeline:
     )
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def timeline(
     stages: int, chunks: int, micro_batches: int, forward: float, backward: float, transfer: float, tail: float = 0.0
 ) -> Timeline:

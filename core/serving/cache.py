@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -16,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.limits import cached
 from core.models.catalog import CatalogModel
-from core.models.operations import AttentionCore, Convolution, Scan, operations
+from core.models.operation import AttentionCore, Convolution, IndexCore, Scan
+from core.models.operations import operations
 from core.models.spec import SlidingWindow, TransformerSpec
 from core.models.symbols import LAYERS, count
 from core.sources import DEEPSEEK_V2
@@ -190,7 +191,9 @@ ENGINE = CacheConvention()
 TRANSFORMERS = CacheConvention(window=1, convolution=0)
 """As transformers' ``DynamicCache`` stores it between two tokens, but for Falcon's heads."""
 
-CachePart: TypeAlias = Literal["keys and values", "windowed", "latent", "scales", "convolution", "state"]
+CachePart: TypeAlias = Literal[
+    "keys and values", "keys of the indexer", "windowed", "latent", "scales", "convolution", "state"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +255,15 @@ def kind_of(spec: TransformerSpec) -> str:
         kind = "multi-query"
     else:
         kind = "multi-head" if spec.kv_heads == spec.heads else "grouped-query"
-    return kind + (", sliding window" if spec.window else "") + (", hybrid" if spec.mixer else "")
+    return (
+        kind
+        + (", sliding window" if spec.window else "")
+        + (", sparse" if spec.indexer else "")
+        + (", hybrid" if spec.mixer else "")
+    )
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def cache_of(
     spec: TransformerSpec,
     stored: CacheType = CACHE_TYPES["bf16"],
@@ -275,30 +283,35 @@ def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: Ca
     ops, element, scales = operations(spec), {"element": stored.element}, list[CachedPart]()
     compressed = spec.latent is not None and convention.latent == "compressed"
     for op in ops:
-        if not isinstance(op, AttentionCore) or op.block == "mtp":
+        if not isinstance(op, AttentionCore) or op.block == "mtp" or not op.cached:
             continue
+        indexes = isinstance(op, IndexCore)
         layers = {"layers": op.layers}
         most = max(0, op.window - convention.window) if op.window else np.inf
-        heads = 1.0 if compressed else op.heads if convention.heads == "repeated" else op.kv_heads
+        heads = 1.0 if compressed or indexes else op.heads if convention.heads == "repeated" else op.kv_heads
         kv_heads = {"kv_heads": max(1.0, heads / tensor)}
-        if not compressed:
-            widths = {**kv_heads, "key_dim": op.key_dim, "value_dim": op.value_dim}
-            kind = "windowed" if op.window else "keys and values"
+        if indexes or not compressed:
+            values = op.value_dim if len(op.cached) > 1 else 0
+            widths = {**kv_heads, "key_dim": op.key_dim / op.every, "value_dim": values}
+            kind = "keys of the indexer" if indexes else "windowed" if op.window else "keys and values"
             yield CachedPart(kind, key_value_bytes, {**layers, **widths, **element}, most)
-        elif not op.window:
+        else:
             widths = dict(zip(("rank", "rope_dim"), (cached.width for cached in op.cached), strict=True))
             yield CachedPart("latent", latent_bytes, {**layers, **widths, **element}, most)
-        if stored.scale:
+        if stored.scale and not indexes:
             scales.append(CachedPart("scales", scale_bytes, {**layers, **kv_heads, "scale": stored.scale}, most))
     yield from scales
-    convolutions, scans = (op for op in ops if isinstance(op, Convolution)), (op for op in ops if isinstance(op, Scan))
-    for convolution, scan in zip(convolutions, scans, strict=True):
-        layers, inner = {"layers": scan.layers}, {"inner": scan.makes[0].width / tensor}
-        pairs = (convolution.makes[0].width - scan.makes[0].width) / min(tensor, scan.groups)
-        widths = {"columns": convolution.kernel - convention.convolution, **inner, "pairs": pairs, "element": 2.0}
-        yield CachedPart("convolution", convolution_bytes, {**layers, **widths}, 0)
-        states = {**layers, **inner, "state": scan.state, "element": convention.state}
-        yield CachedPart("state", state_bytes, states, 0)
+    scan = next((op for op in ops if isinstance(op, Scan)), None)
+    for op in ops:
+        if isinstance(op, Convolution):
+            width = op.makes[0].width
+            inner = scan.makes[0].width if scan else width
+            pairs = (width - inner) / min(tensor, scan.groups) if scan else 0
+            columns = {"columns": op.kernel - convention.convolution, "inner": inner / tensor, "pairs": pairs}
+            yield CachedPart("convolution", convolution_bytes, {"layers": op.layers, **columns, "element": 2.0}, 0)
+        elif isinstance(op, Scan):
+            states = {"layers": op.layers, "inner": op.makes[0].width / tensor, "state": op.state}
+            yield CachedPart("state", state_bytes, {**states, "element": convention.state}, 0)
 
 
 _CHUNKS: Mapping[str, SlidingWindow] = {"Llama4ForCausalLM": SlidingWindow(8192, (True, True, True, False))}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from core.formula import Explanation, Source, Symbol, formula
 from core.hardware.accelerators import Accelerator
 from core.hardware.operations import Placed, Work, place
+from core.limits import cached
 from core.models.flop_formulas import square_flop_full
 from core.models.flops import FlopCount, flops_per_token
 from core.models.spec import TransformerSpec
@@ -292,7 +292,7 @@ def _times(placed: Placed) -> tuple[Explanation, ...]:
     return placed.explanations if all(known) else ()
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def _decode_count(spec: TransformerSpec, context: int) -> FlopCount:
     return flops_per_token(spec, context, "full")
 
@@ -304,7 +304,7 @@ def divides(spec: TransformerSpec, tensor: int) -> bool:
     return shared and (not spec.mixer or spec.mixer.heads % tensor == 0)
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def serving(
     spec: TransformerSpec,
     device: Accelerator,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
 from core.serving.cache import without_prediction
@@ -158,7 +158,7 @@ class ServedWeights:
         return [weight_bytes.explain(**self.values).about("held"), *touched]
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def weights_of(spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *, tensor: int = 1) -> ServedWeights:
     """The weights of ``spec`` on one of ``tensor`` accelerators, each layer's matrices divided over them.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 
 from core.hardware.accelerators import Accelerator
+from core.limits import cached
 from core.rows import number, read_rows
 
 TABLE = "step_constants"
@@ -84,7 +84,7 @@ class Constants:
     half_rate: float
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def step_constants() -> tuple[Constant, ...]:
     """Every constant of the table, in its order."""
     return tuple(
@@ -137,7 +137,7 @@ def resolved(table: Iterable[Constant], family: str) -> Constants:
     return Constants(**{field.name: by_name.get(field.name, math.nan) for field in fields(Constants)})
 
 
-@lru_cache(maxsize=8)
+@cached("results_kept")
 def constants_of(family: str) -> Constants:
     """The published constants for one family."""
     return resolved(step_constants(), family)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.hardware.cluster import Cluster
+from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.rows import read_rows
 from core.step_time.constants import family_of
@@ -57,7 +57,7 @@ class _Errors:
     tuned: Names
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _errors() -> _Errors:
     rows = sorted(read_rows("step_errors"), key=lambda row: -float(row["error"]))
     of_group = Counter(row["group"] for row in rows)
@@ -84,7 +84,7 @@ def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Error
     return _range(*kind, running.software, running.tuned_by)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def _range(mixture: str, family: str, bits: int, software: str, tuned: str, without: str = "") -> ErrorRange:
     result = _errors()
     weights = result.weights * (result.group != without)
@@ -112,7 +112,7 @@ class Coverage:
     usual: ErrorRange
 
 
-@lru_cache(maxsize=4)
+@cached("results_kept")
 def coverage_of(tuned: Tuning) -> Coverage:
     """Of all steps that the same people tuned, each with its source left out of constants and range."""
     result = _errors()

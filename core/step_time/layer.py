@@ -16,14 +16,7 @@ from core.step_time.rank import RankTimes
 from core.step_time.work import BYTES_16BIT, Products
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
-from core.training.device.traffic import (
-    gathered_tokens,
-    kept_width,
-    outputs_sent,
-    passed_bytes,
-    ring_bytes,
-    state_width,
-)
+from core.training.device.traffic import gathered_tokens, outputs_sent, passed_bytes, ring_bytes, sent_widths
 from core.training.layout import Degrees, LayerModule, Recompute, modules_of, share_again, way_of
 
 _AGAIN = 0.7
@@ -118,13 +111,12 @@ def layer_time(
     host_passes = 1.0 + backward_passes * (1.0 + again.full)
     dequantising: Any = 0.0
     if partly and partly.quantised_bytes_per_parameter:
-        moved = (partly.quantised_bytes_per_parameter + BYTES_16BIT) * work.dense.parameters(d.tensor, rank.kv_ranks)
+        moved = (partly.quantised_bytes_per_parameter + BYTES_16BIT) * work.dense.weights.on(d.tensor)
         dequantising = host_passes * moved / speeds.memory
     head, head_once = rank.dense(work.head, speeds.matmul16)
     head_products = 2.0 + partly.head_share if partly else 3.0
     logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
-    logits = c.elementwise * logit_bytes * spec.vocab / d.tensor / speeds.memory
-    outputs = 1.0 + spec.mtp_modules
+    logits = c.elementwise * logit_bytes * work.logits / d.tensor / speeds.memory
     ring = (d.context > 1) * 1.0
     skipped = running.skips_last_product
     return LayerTime(
@@ -141,8 +133,8 @@ def layer_time(
         if work.moe_share
         else 0.0,
         fixed=_fixed(rank, computing, host_passes),
-        head=head_products * outputs * (tokens * head + head_once),
-        head_elementwise=outputs * tokens * logits,
+        head=head_products * (tokens * head + head_once),
+        head_elementwise=tokens * logits,
         ring=ring,
     )
 
@@ -232,7 +224,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
         per_token = per_token + (t > 1) * d.sequence_parallel * times * passes * _COPIED * size / speeds.memory
-    gathered = gathered_tokens(spec, work.moe_share * passes, size, d)
+    gathered = gathered_tokens(work.moe_share * passes, BYTES_16BIT * work.dispatched, d)
     per_token = per_token + gathered / speeds.group(rank.d.expert_split, 1.0)
     beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
     share = 1.0 + beside * (c.tensor_overlap - 1.0)  # without overlap all of it is waited for
@@ -241,17 +233,17 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
 
 def _context(rank: RankTimes, tokens: Any, passes: Any, attention: Any) -> Any:
     """Keys and values that pass by every context-parallel rank, as far as attention does not hide them."""
-    d, spec, speeds = rank.d, rank.spec, rank.speeds
+    d, widths, speeds = rank.d, sent_widths(rank.spec), rank.speeds
     if not np.any(d.context > 1):
         return 0.0
-    size = tokens * (BYTES_16BIT * kept_width(spec, d.tensor))
+    size = tokens * (BYTES_16BIT * widths.kept.on(d.tensor))
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
     time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
     waited = exposed_seconds.over(time=time, share=share, behind=attention)
-    if not spec.mixer:
+    if not widths.state:
         return waited
-    size = tokens * (BYTES_16BIT * state_width(spec, d.tensor))
+    size = tokens * (BYTES_16BIT * widths.state / d.tensor)
     exchanged = ring_bytes.over(times=passes - 1.0, size=size, ranks=d.context)
     return waited + exchanged / speeds.group(d.context, d.tensor)
 
@@ -262,18 +254,17 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     Beyond one domain the network carries one copy of a token to each node that its experts lie on, while the links
     inside carry one for each expert.
     """
-    d, spec, c, speeds = rank.d, rank.spec, rank.c, rank.speeds
-    moe = spec.experts
+    d, c, speeds, moe = rank.d, rank.c, rank.speeds, rank.spec.experts
     if moe is None or not np.any(d.expert > 1):
         return 0.0
     e, span = d.expert, d.expert * rank.d.expert_split
-    size = BYTES_16BIT * spec.hidden / d.tensor * rank.running.imbalance
-    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
+    size = BYTES_16BIT * rank.work.dispatched / d.tensor * rank.running.imbalance
+    inside = ring_bytes.over(times=2.0, size=size, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
     met = nodes_met.over(nodes=nodes, chosen=moe.per_token)
     # A group of experts that several nodes share reaches all of them.
     met = np.minimum(met, moe.groups_per_token * np.maximum(1.0, nodes / moe.route_groups))
-    between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
+    between = ring_bytes.over(times=2.0, size=size * met / moe.per_token, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)

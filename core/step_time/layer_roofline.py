@@ -10,8 +10,9 @@ products of activations, softmax, norms, the router and the output head stay in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -34,8 +35,10 @@ from core.hardware.elements import (
 )
 from core.hardware.operations import Placed, Value, Work, band, elementwise, fused_attention_bytes, place, product
 from core.hardware.rates import Rates
+from core.models import operation as ops
+from core.models.operations import operations
 from core.models.parameters import parameters
-from core.models.spec import Experts, TransformerSpec
+from core.models.spec import TransformerSpec
 from core.step_time.layer_kinds import LayerKind, kinds_of
 
 Phase: TypeAlias = Literal["forward", "backward", "update"]
@@ -45,6 +48,32 @@ ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0,
 """Bytes per element in each dtype."""
 
 _WIDE = ("bf16", "fp16")
+
+_ROWS: Mapping[str, tuple[str, str]] = {
+    "self_attn.q_proj": ("qkv", "Q, K, V"),
+    "self_attn.k_proj": ("qkv", "Q, K, V"),
+    "self_attn.v_proj": ("qkv", "Q, K, V"),
+    "self_attn.q_a_proj": ("q_down", "Queries, down"),
+    "self_attn.q_b_proj": ("q_up", "Queries, up"),
+    "self_attn.kv_a_proj_with_mqa": ("kv_down", "Keys and values, down"),
+    "self_attn.kv_b_proj": ("kv_up", "Keys and values, up"),
+    "self_attn": ("attention", "Attention, fused"),
+    "self_attn.o_proj": ("output", "Attention output"),
+    "mlp.gate_proj": ("up", "Feed-forward, in"),
+    "mlp.up_proj": ("up", "Feed-forward, in"),
+    "mlp.act_fn": ("activation", "Activation function"),
+    "mlp.down_proj": ("down", "Feed-forward, out"),
+    "mlp.gate": ("router", "Router"),
+    "mlp.experts.gate_proj": ("up", "Experts, in"),
+    "mlp.experts.up_proj": ("up", "Experts, in"),
+    "mlp.experts.act_fn": ("activation", "Activation function"),
+    "mlp.experts.down_proj": ("down", "Experts, out"),
+    "mlp.shared_expert.gate_proj": ("shared_up", "Shared experts, in"),
+    "mlp.shared_expert.up_proj": ("shared_up", "Shared experts, in"),
+    "mlp.shared_expert.down_proj": ("shared_down", "Shared experts, out"),
+    "mlp.shared_expert_gate": ("shared_gate", "Shared experts, gate"),
+}
+"""Operation → id and name of its row. Operations of one row after each other are one product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +192,19 @@ def layer_roofline(
     sheet = _Sheet(device, dtype, rates or Rates())
     norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
     sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
-    _projections(sheet, spec, t)
-    _square(sheet, spec, t, length, kind.window, fused_attention)
-    sheet.weights("output", "Attention output", 1.0, t, spec.heads * spec.value_dim, spec.hidden)
-    if spec.experts and kind.mixture:
-        _experts(sheet, spec, spec.experts, t)
-    else:
-        _feed_forward(sheet, spec, t)
+    layer = [op for op in operations(spec) if op.block in ("layer", "moe" if kind.mixture else "dense")]
+    active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
+    for key, group in groupby((op for op in layer if op.name in _ROWS), lambda op: _ROWS[op.name]):
+        match op := next(group):
+            case ops.AttentionCore():
+                _square(sheet, op, t, length, kind.window, fused_attention)
+            case ops.Activation():
+                sheet.each(*key, np.multiply(t, active), SWIGLU if spec.glu else GELU)
+            case ops.Linear():
+                row = _ROWS["self_attn.q_b_proj"] if spec.latent and key == _ROWS["self_attn.k_proj"] else key
+                _matmul(sheet, spec, row, [op, *(op for op in group if isinstance(op, ops.Linear))], t)
+            case _:
+                pass
     sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), RESIDUAL)
     sheet.add("update", "AdamW update", "other", "update", _update(_own_parameters(spec, kind), t))
     if head:
@@ -180,63 +215,40 @@ def layer_roofline(
     return tuple(sheet.found)
 
 
-def _projections(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
-    if (low := spec.latent) is None:
-        width = (spec.heads + 2 * spec.kv_heads) * spec.head_dim
-        sheet.weights("qkv", "Q, K, V", 1.0, t, spec.hidden, width)
-        return
-    if low.query_rank:
-        sheet.weights("q_down", "Queries, down", 1.0, t, spec.hidden, low.query_rank)
-    sheet.weights("q_up", "Queries, up", 1.0, t, low.query_rank or spec.hidden, spec.heads * spec.score_dim)
-    sheet.weights("kv_down", "Keys and values, down", 1.0, t, spec.hidden, low.kv_rank + low.rope_dim)
-    sheet.weights("kv_up", "Keys and values, up", 1.0, t, low.kv_rank, spec.heads * (low.nope_dim + low.value_dim))
+def _matmul(sheet: _Sheet, spec: TransformerSpec, row: tuple[str, str], together: list[ops.Linear], t: Value) -> None:
+    """Matmuls that read one tensor at once. Shared experts run every token, each a network of its own."""
+    (x,), (y,), weight = together[0].reads, together[0].makes, together[0].weights[0]
+    inner, columns = weight.columns, sum(op.weights[0].rows for op in together)
+    wide, groups, rows = "moe" in y.modules and x.split == y.split, 1.0, t
+    if isinstance(together[0], ops.GroupedLinear):
+        copies = np.multiply(t, together[0].copies)
+        # With fewer copies than experts only so many experts have work.
+        groups = np.minimum(copies, weight.count)
+        rows = np.divide(copies, groups)
+    elif "moe" in y.modules and spec.experts and not wide:
+        groups, each = float(spec.experts.shared), weight.count / spec.experts.shared
+        inner, columns = inner * (each if x.split == "tensor" else 1), columns * (each if y.split == "tensor" else 1)
+    sheet.weights(*row, groups, rows, inner, columns, wide=wide)
 
 
-def _square(sheet: _Sheet, spec: TransformerSpec, t: Value, length: Value, window: int, fused: bool) -> None:
+def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, window: int, fused: bool) -> None:
     """Scores, softmax and values; every head of every sequence is one product."""
     span = np.minimum(length, window) if window else length
-    heads = np.multiply(np.divide(t, length), spec.heads)
-    both = spec.score_dim + spec.value_dim
+    heads = np.multiply(np.divide(t, length), core.heads)
+    both = core.key_dim + core.value_dim
     if not fused:
-        sheet.band("scores", "Attention scores", heads, length, spec.score_dim, span)
+        sheet.band("scores", "Attention scores", heads, length, core.key_dim, span)
         sheet.each("softmax", "Softmax", np.multiply(heads, np.multiply(length, span)), SOFTMAX)
-        sheet.band("values", "Attention values", heads, length, spec.value_dim, span)
+        sheet.band("values", "Attention values", heads, length, core.value_dim, span)
         return
     # The first tokens of a sequence see half a window on average, the others a whole one.
     seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(length, 2)))
     pairs = np.multiply(np.multiply(heads, length), seen)
-    moved = fused_attention_bytes(t, spec.heads, spec.kv_heads, both, sheet.element)
+    moved = fused_attention_bytes(t, core.heads, core.kv_heads, both, sheet.element)
     sheet.add("attention", "Attention, fused", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
     # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
-    again = np.multiply(pairs, 4.0 * both + 2.0 * spec.score_dim)
+    again = np.multiply(pairs, 4.0 * both + 2.0 * core.key_dim)
     sheet.add("attention", "Attention, fused", "matmul", "backward", Work(again, np.multiply(moved, 2)))
-
-
-def _feed_forward(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
-    inner = spec.ffn_matrices - 1
-    sheet.weights("up", "Feed-forward, in", 1.0, t, spec.hidden, inner * spec.ffn)
-    sheet.each("activation", "Activation function", np.multiply(t, spec.ffn), SWIGLU if spec.glu else GELU)
-    sheet.weights("down", "Feed-forward, out", 1.0, t, spec.ffn, spec.hidden)
-
-
-def _experts(sheet: _Sheet, spec: TransformerSpec, moe: Experts, t: Value) -> None:
-    """Router and experts. Shared experts run every token; the activation function is that of all experts."""
-    inner = spec.ffn_matrices - 1
-    sheet.weights("router", "Router", 1.0, t, spec.hidden, moe.count, wide=True)
-    copies = np.multiply(t, moe.per_token)
-    # With fewer copies than experts only so many experts have work.
-    busy = np.minimum(copies, moe.count)
-    rows = np.divide(copies, busy)
-    shared, width = float(moe.shared), moe.shared_width or moe.width
-    active = np.add(np.multiply(copies, moe.width), np.multiply(t, shared * width))
-    sheet.weights("up", "Experts, in", busy, rows, spec.hidden, inner * moe.width)
-    sheet.each("activation", "Activation function", active, SWIGLU if spec.glu else GELU)
-    sheet.weights("down", "Experts, out", busy, rows, moe.width, spec.hidden)
-    if moe.shared:
-        sheet.weights("shared_up", "Shared experts, in", shared, t, spec.hidden, inner * width)
-        sheet.weights("shared_down", "Shared experts, out", shared, t, width, spec.hidden)
-    if moe.shared_gate:
-        sheet.weights("shared_gate", "Shared experts, gate", 1.0, t, spec.hidden, 1.0, wide=True)
 
 
 def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:

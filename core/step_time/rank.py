@@ -90,8 +90,6 @@ class RankTimes:
         self.bits = BITS[running.dtype]
         self.work: LayerWork = layer_work(spec, how, self.bits / 8)
         self.traffic = traffic_of(how)
-        # Tensor-parallel ranks that have key and value heads of their own; others have copies.
-        self.kv_ranks = np.minimum(d.tensor, spec.kv_heads)
         self.experts = spec.experts.count / d.expert if spec.experts else 0.0
         # Times the bytes of 16 bits that routed experts move: what autocast does not know stays in fp32.
         self.widened = FP32 / BYTES_16BIT if how.grouped_experts and how.autocasts else 1.0
@@ -103,12 +101,10 @@ class RankTimes:
 
     def dense(self, products: Products, rate: float) -> TokenAndLayer:
         """Products that every token runs through, routed to none."""
-        t, kv_ranks = self.d.tensor, self.kv_ranks
-        flop = products.flop.on(t, kv_ranks) + self.tail(products.number)
-        per_token = self.seconds(flop, products.moved.on(t, kv_ranks), rate)
-        return per_token, self.seconds(
-            self.tail(products.sides.on(t, kv_ranks)), products.weights.on(t, kv_ranks), rate
-        )
+        t = self.d.tensor
+        per_token = self.seconds(products.flop(t) + self.tail(products.number), products.moved(t), rate)
+        read = products.element * products.weights.on(t)
+        return per_token, self.seconds(self.tail(products.sides(t)), read, rate)
 
     def tail(self, sides: Any) -> Any:
         """FLOPs lost in the last tiles of products with such sides: that of the tokens grows by one with each token and
@@ -128,24 +124,24 @@ class RankTimes:
             rate = _ONE_BY_ONE * self.speeds.matmul32
         routed = moe.per_token * self.running.imbalance * expert_split / self.d.tensor
         half_rate_tokens = c.expert_half16 if self.bits == 16 else c.expert_half8
-        flop, moved = products.flop.on(expert_split, 1.0), products.moved.on(expert_split, 1.0)
+        flop, moved = products.flop(expert_split), products.moved(expert_split)
         per_token = self.seconds(routed * flop, routed * moved, rate)
         # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
         idle = padded_tokens.over(experts=self.experts, half_rate_tokens=half_rate_tokens)
-        return per_token, self.seconds(idle * flop + self.tail(products.sides.on(expert_split, 1.0)), 0.0, rate)
+        return per_token, self.seconds(idle * flop + self.tail(products.sides(expert_split)), 0.0, rate)
 
     def core_attention(self, seq_len: Any) -> BothPasses:
         """Per token: attention's products of activations."""
-        spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
+        work, t, speeds, how = self.work, self.d.tensor, self.speeds, self.how
         scan, scan_back = self.scan()
-        flop = square_flop(spec, seq_len, flash=how.flash) / t
+        flop = square_flop(self.spec, seq_len, flash=how.flash) / t
         if how.flash:
             # Ring attention is as many kernels as ranks, each of which reads and writes its own.
-            moved = BYTES_16BIT * self.d.context * self.work.qkvo.on(t, self.kv_ranks)
+            moved = BYTES_16BIT * self.d.context * (work.qkv.on(t) + work.result / t)
             forward = flop / speeds.attention + moved / speeds.memory
             return forward + scan, _FLASH_BACK * forward + scan_back
-        slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
-        scores = _SCORE_BYTES * spec.attention_share * spec.heads * np.asarray(seq_len) / t / speeds.memory
+        slow = 1.0 if work.whole_tiles else self.c.odd_head**4
+        scores = _SCORE_BYTES * work.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.matmul16)
         return products + scores + scan, 2.0 * products + self.traffic.back * scores + scan_back
 
@@ -160,9 +156,8 @@ class RankTimes:
 
     def ring_merges(self) -> BothPasses:
         """Per token: ring attention adding up its passes, as many as ranks."""
-        d, work, spec = self.d, self.work, self.spec
-        result = spec.attention_share * spec.heads * spec.value_dim / d.tensor
-        given = work.qkvo.on(d.tensor, self.kv_ranks) - result
+        d, work = self.d, self.work
+        result, given = work.result / d.tensor, work.qkv.on(d.tensor)
         passes, later = _RING_MERGED * d.context * (d.context > 1), _RING_COPIED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory
         return each * (passes * result + later * given), each * (passes * given + later * (given + 2.0 * result))
@@ -174,9 +169,9 @@ class RankTimes:
         of their own.
         """
         work, moe, d = self.work, self.spec.experts, self.d
-        own = work.dense.parameters(d.tensor, self.kv_ranks)
+        own = work.dense.weights.on(d.tensor)
         if moe:
-            own = own + work.moe_share * self.experts * work.routed.parameters(self.d.expert_split, 1.0)
+            own = own + work.moe_share * self.experts * work.routed.weights.on(d.expert_split)
         each: Any = _ACCUMULATED_16BIT if self.running.dtype == "fp16" else _ACCUMULATED
         if self.running.software == "deepspeed 2021":
             each = np.where(d.zero >= 1, _ACCUMULATED_DEEPSPEED, each)
@@ -191,24 +186,23 @@ class RankTimes:
             divided = pick(self.d.sequence_parallel > 0, t, 1.0)
             return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / divided), 0.0
         if module == LayerModule.ACTIVATION:
-            return self._moved((work.gated + self.widened * work.gated_mixture) / t), 0.0
+            return self._moved((work.gated["mlp"] + self.widened * work.gated["moe"]) / t), 0.0
         if module == LayerModule.UP_PROJECTION:
-            return self.dense(work.up, self.speeds.weight_matmul)
+            return self.dense(work.inside["mla_up_proj"], self.speeds.weight_matmul)
         if module == LayerModule.NETWORK:
-            each, once = self.dense(work.network, self.speeds.weight_matmul)
-            return each + self._moved(work.gated / t), once
+            each, once = self.dense(work.inside["mlp"], self.speeds.weight_matmul)
+            return each + self._moved(work.gated["mlp"] / t), once
         parts = (self.routed_experts(work.routed), self.dense(work.router, self.speeds.matmul16))
-        shared, shared_once = self.dense(work.shared, self.speeds.weight_matmul)
+        shared, shared_once = self.dense(work.inside["moe"], self.speeds.weight_matmul)
         each, once = (work.moe_share * sum(part[i] for part in parts) for i in range(2))
-        moved = self._moved(self.widened * work.gated_mixture / t) + self._sorted()
+        moved = self._moved(self.widened * work.gated["moe"] / t) + self._sorted()
         return each + shared + moved, once + shared_once
 
     def _sorted(self) -> Any:
         """Seconds per token of sorting tokens to their experts and back."""
-        moe, slow = self.spec.experts, self.c.written_out if self.how.written_out else 1.0
-        chosen = self.work.moe_share * moe.per_token / self.d.tensor if moe else 0.0
-        size = self.widened * self.traffic.sorted * self.spec.hidden
-        return slow * self.c.permutation * size * chosen / self.speeds.memory
+        slow = self.c.written_out if self.how.written_out else 1.0
+        size = self.widened * self.traffic.sorted * self.work.moe_share * self.work.dispatched / self.d.tensor
+        return slow * self.c.permutation * size / self.speeds.memory
 
     def _moved(self, size: Any) -> Any:
         """Seconds per token of operations on single elements that move so many bytes."""
@@ -229,18 +223,15 @@ class RankTimes:
 
     def elementwise(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
-        work, d, c = self.work, self.d, self.c
+        work, d, moe = self.work, self.d, self.spec.experts
         divided = pick(d.sequence_parallel > 0, d.tensor, 1.0)
-        again = (self.widened - 1.0) * work.gated_mixture / d.tensor
-        moved = c.elementwise * (work.norms / divided + work.inner.on(d.tensor, self.kv_ranks) + again)
-        slow = c.written_out if self.how.written_out else 1.0
-        moe = self.spec.experts
-        if self.bits < 16:
-            moved = moved + c.casts * _CAST_BYTES * work.dense.read.on(d.tensor, self.kv_ranks)
+        again = (self.widened - 1.0) * work.gated["moe"] / d.tensor
+        seconds = self._moved(work.norms / divided + work.inner.on(d.tensor) + again) + self._sorted()
+        if self.bits >= 16:
+            return seconds
+        read = work.dense.read.on(d.tensor)
         if moe:
-            chosen = work.moe_share * moe.per_token / d.tensor
-            moved = moved + c.permutation * self.widened * self.traffic.sorted * self.spec.hidden * chosen
-            if self.bits < 16:
-                read = work.routed.read.on(self.d.expert_split, 1.0) * self.d.expert_split
-                moved = moved + c.casts * _CAST_BYTES * read * chosen
-        return slow * moved / self.speeds.memory
+            routed = work.routed.read.on(d.expert_split) * d.expert_split
+            read = read + routed * work.moe_share * moe.per_token / d.tensor
+        slow = self.c.written_out if self.how.written_out else 1.0
+        return seconds + slow * self.c.casts * _CAST_BYTES * read / self.speeds.memory

@@ -76,17 +76,17 @@ def predict_layer(
     rates: Rates | None = None,
     compiled: bool = False,
 ) -> LayerPrediction:
-    """The step of ``shape`` in mixed bf16 with fp32 master weights and AdamW on one accelerator.
+    """The step of ``shape`` in mixed bf16, or fp16 without it, with fp32 master weights and AdamW on one accelerator.
 
     accelerator: None where it is not in the catalogue; ``rates`` then say all that is known of it. compiled: one
     kernel each for gates and rotary positions, and no factor for torch operation by operation. Norms are one kernel
     either way, and attention the kernel that torch takes by itself. Raises `BudgetError` without an accelerator or
     rates of products and memory, `SpecError` for a shape that cannot be.
     """
-    cluster = Cluster(accelerator or _unlisted(rates), 1, 1)
-    layout, how = Layout(micro_batch=shape.micro_batch), FUSED if compiled else HF_SDPA
-    software = COMPILED if compiled else EAGER
-    running = Running(attention=usual_kernel(software, cluster.accelerator), software=software.dense)
+    device, layout = accelerator or _unlisted(rates), Layout(micro_batch=shape.micro_batch)
+    cluster = Cluster(device, 1, 1)
+    how, software = (FUSED, COMPILED) if compiled else (HF_SDPA, EAGER)
+    running = Running(device.usable("bf16"), attention=usual_kernel(software, device), software=software.dense)
 
     def step(layers: int) -> StepTime:
         return step_time(spec_of(shape, layers), cluster, layout, seq_len=shape.seq_len, running=running, rates=rates)

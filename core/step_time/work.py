@@ -6,28 +6,29 @@ counted once per model, as plain numbers, and only their combination with the de
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from core.hardware.operations import product_bytes
+from core.limits import cached
+from core.models import operation as ops
+from core.models.components import weight_flop
 from core.models.flops import attention_products
-from core.models.mixer import Mixer, MixerKind
-from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
+from core.models.mixer import MixerKind
+from core.models.operations import operations
+from core.models.spec import TransformerSpec, modelled
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
-
-Divided: TypeAlias = Literal["whole", "tensor", "heads"]
-"""By nothing, by the tensor-parallel ranks, or by those of them that hold key/value heads of their own."""
+from core.training.divided import DividedAmount, most_ranks, side_by_side
 
 BYTES_16BIT = 2.0
 """Bytes of what is computed in 16 bits."""
 
 
-_CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DELTA_CHUNK}
+_CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DELTA_CHUNK, "kda": DELTA_CHUNK}
 """Tokens of a chunk, after each of which a kernel writes the state: those of Nemotron-H's Mamba-2, and of
 flash-linear-attention."""
 
@@ -82,227 +83,144 @@ def _activation(spec: TransformerSpec, implementation: Implementation) -> float:
     return each.gated if spec.glu else each.ungated
 
 
-@dataclass(slots=True)
-class DividedAmount:
-    """An amount by what divides it."""
-
-    whole: float = 0.0
-    tensor: float = 0.0
-    heads: float = 0.0
-
-    def add(self, by: Divided, amount: float) -> None:
-        """Add an amount divided so."""
-        setattr(self, by, getattr(self, by) + amount)
-
-    def on(self, tensor: Any, heads: Any) -> Any:
-        """The amount on one of ``tensor`` ranks, ``heads`` of which hold key/value heads of their own."""
-        own = self.tensor / tensor + self.whole
-        return own + self.heads / heads if self.heads else own
-
-
 class Products:
-    """Products with weights: per token FLOPs, bytes and elements read; per layer bytes of weights and sides.
-
-    number: of products. sides: inner and outer sides of all of them, summed.
-    """
+    """Products with weights: how many, elements read and written per token, and weights, of ``element`` bytes each."""
 
     def __init__(self, element: float) -> None:
-        self.element = element
-        self.flop, self.moved, self.read, self.weights, self.sides = (
-            DividedAmount(),
-            DividedAmount(),
-            DividedAmount(),
-            DividedAmount(),
-            DividedAmount(),
-        )
-        self.number = 0.0
+        self.element, self.number = element, 0.0
+        self.read, self.written, self.weights = DividedAmount(), DividedAmount(), DividedAmount()
 
-    def add(self, inner: int, columns: int, by: Divided = "whole", *, row: bool = False, again: bool = False) -> None:
-        """A product of so many inner elements and columns; ``by`` divides its columns, or with ``row`` its rows.
+    def add(self, op: ops.Linear, times: float, ranks: tuple[float, float], *, again: bool = False) -> None:
+        """Add a product ``times`` over. ranks: the most that divide what it reads, and what it writes.
 
         again: reads what the product before it has read, at once with it.
         """
-
-        def moved(m: float, n: float, k: float) -> float:
-            return product_bytes(m, n, k, 1, self.element, BYTES_16BIT)
-
-        self.flop.add(by, matmul_flop(1, columns, inner))
-        self.weights.add(by, moved(0, columns, inner))
-        self.moved.add("whole" if row else by, moved(1, columns, 0))
-        self.sides.add("whole" if row else by, columns)
+        weight, (x, y) = op.weights[0], ranks
+        inner, columns = weight.columns * side_by_side(op.reads[0]), weight.rows * side_by_side(op.makes[0])
+        self.weights[max(ranks)] += times * inner * columns
+        self.written[y] += times * columns
         if not again:
-            self.moved.add(by if row else "whole", moved(1, 0, inner))
-            self.read.add(by if row else "whole", inner)
-            self.sides.add(by if row else "whole", inner)
-            self.number += 1
+            self.read[x] += times * inner
+            self.number += times
 
-    def parameters(self, tensor: Any, heads: Any) -> Any:
-        """Weights on one of ``tensor`` ranks."""
-        return self.weights.on(tensor, heads) / self.element
+    def flop(self, ranks: Any) -> Any:
+        """FLOPs per token on one of ``ranks`` ranks."""
+        return matmul_flop(1, 1, self.weights.on(ranks))
+
+    def moved(self, ranks: Any) -> Any:
+        """Bytes read and written per token on one of ``ranks`` ranks."""
+        return self.element * self.read.on(ranks) + BYTES_16BIT * self.written.on(ranks)
+
+    def sides(self, ranks: Any) -> Any:
+        """Inner and outer sides of all products on one of ``ranks`` ranks, summed."""
+        return self.read.on(ranks) + self.written.on(ranks)
 
 
-@dataclass(frozen=True, slots=True)
 class LayerWork:
     """Work of one layer, the mean over all of them, prediction modules among them: what only some layers have counts by
-    their share, but for ``routed``, ``routed_last`` and ``router``, which are of a layer that has experts.
+    their share, but for ``routed``, ``routed_last``, ``router`` and ``dispatched``, which are of one that has experts.
 
     layers: how many. moe_share: of them, those with experts. dense: products with weights other than the routed
     experts’, which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the
-    model. network, shared, up: of the dense ones those of dense layers' feed-forward network, of shared experts, and of
-    the projection up from latents. gated, gated_mixture: bytes per token of activation functions in dense layers, and
-    in those with experts. last, routed_last: the product that dense layers, or an expert, end with, in ``dense``, or
-    ``routed``, too. norms: bytes per token of what sequence parallelism divides; inner: of the other operations on
-    single elements. qkvo: elements per token that the attention core reads and writes. scan_flop, scan_bytes: per
-    token, of moving a state on.
+    model and its prediction modules, with so many logits. inside: of the dense ones those of dense layers' feed-forward
+    network, of shared experts, and of the projection up from latents. last, routed_last: the product that dense layers,
+    or an expert, end with, in ``dense``, or ``routed``, too. norms: bytes per token of what sequence parallelism
+    divides; inner: of the other operations on single elements; gated: of activation functions among them, in networks
+    and in experts. qkv, result: elements per token that the attention core reads and writes. heads: of attention.
+    whole_tiles: whether their width is a multiple of 8. scan_flop, scan_bytes: per token, of moving a state on.
+    dispatched: elements of a token on its way to all its experts.
     """
 
-    layers: float
-    moe_share: float
-    dense: Products
-    routed: Products
-    router: Products
-    head: Products
-    network: Products
-    shared: Products
-    up: Products
-    last: Products
-    routed_last: Products
-    norms: float
-    inner: DividedAmount
-    qkvo: DividedAmount
-    scan_flop: float
-    scan_bytes: float
-    gated: float
-    gated_mixture: float
+    def __init__(self, layers: int, moe_share: float, element: float) -> None:
+        self.layers, self.moe_share, self.whole_tiles = layers, moe_share, True
+        self.dense, self.routed, self.last, self.routed_last = (Products(element) for _ in range(4))
+        self.inside = {module: Products(element) for module in ("mlp", "moe", "mla_up_proj")}
+        self.router, self.head = Products(BYTES_16BIT), Products(BYTES_16BIT)
+        self.inner, self.qkv, self.gated = DividedAmount(), DividedAmount(), {"mlp": 0.0, "moe": 0.0}
+        self.logits = self.norms = self.result = self.heads = self.scan_flop = self.scan_bytes = self.dispatched = 0.0
 
 
-def _network(products: Products, spec: TransformerSpec, width: int) -> Products:
-    products.add(spec.hidden, (spec.ffn_matrices - 1) * width, "tensor")
-    products.add(width, spec.hidden, "tensor", row=True)
-    return products
+@cached("results_kept")
+def layer_work(spec: TransformerSpec, implementation: Implementation, element: float) -> LayerWork:
+    """The work of a mean layer of ``spec``, its products of ``element`` bytes."""
+    written = operations(modelled(spec))
+    layers, mixed = spec.layers + spec.mtp_modules, sum(op.layers for op in written if isinstance(op, ops.Route))
+    work, each = LayerWork(layers, mixed / layers, element), traffic_of(implementation)
+    single = (_SINGLE_OPERATIONS if implementation.written_out else 1.0) * BYTES_16BIT
+    maker = {made: op for op in written for made in op.makes}
+    routers = {op.reads[0] for op in written if isinstance(op, ops.Route)}
+    multiplied = {op.block for op in written if isinstance(op, ops.Linear)}
+    read: ops.Tensor | None = None
+    for i, op in enumerate(written):
+        y, share = op.makes[0], op.layers / layers
+        most = most_ranks(y.split, written[i:])
+        match op:
+            case ops.Logits():
+                work.head.add(op, op.layers, (1, most))
+                work.logits += op.layers * y.width
+            case _ if op.block in ("embedding", "head"):
+                pass
+            case ops.Linear() if y in routers:
+                # Sequence parallelism divides its tokens.
+                work.router.add(op, op.layers / mixed, (1, math.inf))
+            case ops.Linear(reads=(x,)) if _is_timed(op, maker[x]):
+                ranks, routed = (most_ranks(x.split, ()), most), isinstance(op, ops.GroupedLinear)
+                into = [products for module, products in work.inside.items() if module in y.modules]
+                into, times = ([work.routed], op.layers / mixed) if routed else ([work.dense, *into], share)
+                if (last := ranks[0] > most) and (routed or "mlp" in y.modules):
+                    into.append(work.routed_last if routed else work.last)
+                for products in into:
+                    products.add(op, times, ranks, again=x is read and x.split != y.split)
+                read = None if last else x
+            case ops.IndexCore():
+                pass
+            case ops.AttentionCore(reads=(q, k, _)) if op.every == 1:
+                turned = each.rotary if isinstance(maker[q], ops.Rope) else 4.0
+                # Values count as wide as keys, and as turned with them.
+                for amount, factor in ((work.inner, turned * share), (work.qkv, share)):
+                    amount[math.inf] += factor * q.width
+                    amount[most_ranks(k.split, (op,))] += factor * 2 * k.width
+                work.result += share * y.width
+                work.heads += share * op.heads
+                work.whole_tiles &= op.key_dim % 8 == 0
+            case ops.Activation():
+                moved = _activation(spec, implementation) * share * op.copies * y.width
+                work.inner[most] += moved
+                work.gated["moe" if "moe" in y.modules else "mlp"] += moved
+            case ops.Multiply() if not {"mlp", "moe"} & {*y.modules}:
+                work.inner[most] += single * share * 3 * y.width
+            case ops.Convolution():
+                work.inner[most] += single * share * 2 * y.width
+            case ops.Scan():
+                work.scan_flop += share * weight_flop(op)
+                work.scan_bytes += share * _scan_bytes(op, _CHUNK[spec.mixer.kind if spec.mixer else "mamba"])
+            case ops.Add() if y.stream and op.block in multiplied:
+                # A norm for each: those of queries and keys, of latents, and after blocks move nothing.
+                work.norms += share * y.width * (norm_traffic(spec, implementation) / 2 + implementation.dropout)
+            case ops.Dispatch():
+                work.dispatched += op.layers / mixed * op.copies * y.width
+            case _:
+                pass
+    return work
 
 
-def _projections(products: Products, spec: TransformerSpec) -> Products:
-    low = spec.latent
-    if low is None:
-        products.add(spec.hidden, spec.heads * spec.head_dim, "tensor")
-        products.add(spec.hidden, 2 * spec.kv_heads * spec.head_dim, "heads", again=True)
-    else:
-        if low.query_rank:
-            products.add(spec.hidden, low.query_rank)
-        products.add(spec.hidden, low.kv_rank + low.rope_dim)
-        _up(products, spec, low)
-    if spec.attention_gate:
-        products.add(spec.hidden, spec.heads * spec.head_dim, "tensor", again=True)
-    products.add(spec.heads * spec.value_dim, spec.hidden, "tensor", row=True)
-    return products
+def _is_timed(op: ops.Linear, before: ops.Op) -> bool:
+    """Whether a product is: neither the gate of shared experts nor the first projection of a prediction module is."""
+    (x,), (y,) = op.reads, op.makes
+    joins = op.block == "mtp" and isinstance(before, ops.View)
+    return not joins and (y.width > 1 or x.split != y.split)
 
 
-def _up(products: Products, spec: TransformerSpec, low: LatentAttention) -> Products:
-    products.add(low.query_rank or spec.hidden, spec.heads * spec.score_dim, "tensor")
-    products.add(low.kv_rank, spec.heads * (low.nope_dim + low.value_dim), "tensor")
-    return products
-
-
-def _state_projections(products: Products, spec: TransformerSpec, mixer: Mixer) -> Products:
-    products.add(spec.hidden, 2 * mixer.inner + mixer.pairs + mixer.rates, "tensor")
-    products.add(mixer.inner, spec.hidden, "tensor", row=True)
-    return products
-
-
-def _scan(mixer: Mixer | None) -> tuple[float, float, float]:
-    """Per token of a layer with a state: FLOPs and bytes of moving it on, and bytes of what stands around that.
+def _scan_bytes(op: ops.Scan, chunk: float) -> float:
+    """Bytes per token of moving a state on.
 
     One kernel makes the state that each chunk adds, a second carries states on, a third reads them: values, keys and
     queries are read twice, outputs written, and states, in fp32, pass memory four times, the products of keys and
-    queries within a chunk twice [mamba_ssm, ops/triton/ssd_combined.py]. Around it are the convolution, which reads
-    and writes its channels, and the gate and its norm.
+    queries within a chunk twice [mamba_ssm, ops/triton/ssd_combined.py].
     """
-    if mixer is None:
-        return 0.0, 0.0, 0.0
-    flop = mixer.operations * mixer.inner * mixer.state
-    chunk = _CHUNK[mixer.kind]
-    states = FP32 * (4 * mixer.inner * mixer.state / chunk + 2 * mixer.groups * chunk)
-    moved = BYTES_16BIT * (3 * mixer.inner + 2 * (mixer.pairs + mixer.rates)) + states
-    beside = 2 * BYTES_16BIT * (mixer.inner + mixer.pairs) + 3 * BYTES_16BIT * mixer.inner
-    return flop, moved, beside
-
-
-def _plus(into: Products, other: Products, times: float) -> None:
-    into.number += times * other.number
-    for name in ("flop", "moved", "read", "weights", "sides"):
-        for by in ("whole", "tensor", "heads"):
-            getattr(into, name).add(by, times * getattr(getattr(other, name), by))
-
-
-@lru_cache(maxsize=256)
-def layer_work(spec: TransformerSpec, implementation: Implementation, element: float) -> LayerWork:
-    """The work of a mean layer of ``spec``, its products of ``element`` bytes."""
-    layers = modelled(spec).layers + spec.mtp_modules
-    moe_share = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
-    moe = spec.experts or Experts(1, 1, 1)
-    shared = moe.shared * (moe.shared_width or moe.width)
-    attention_share, dense = spec.attention_share, Products(element)
-    if attention_share:
-        _plus(dense, _projections(Products(element), spec), attention_share)
-    if spec.mixer:
-        _plus(dense, _state_projections(Products(element), spec, spec.mixer), 1 - attention_share)
-    network, beside_routed, up = Products(element), Products(element), Products(element)
-    if moe_share < 1 and spec.ffn:
-        _plus(network, _network(Products(element), spec, spec.ffn), 1 - moe_share)
-    if moe_share and shared:
-        _plus(beside_routed, _network(Products(element), spec, shared), moe_share)
-    for part in (network, beside_routed):
-        _plus(dense, part, 1.0)
-    if spec.latent:
-        _plus(up, _up(Products(element), spec, spec.latent), attention_share)
-    last, down, routed_last = Products(element), Products(element), Products(element)
-    if spec.ffn:
-        down.add(spec.ffn, spec.hidden, "tensor", row=True)
-    _plus(last, down, 1 - moe_share)
-    routed_last.add(moe.width, spec.hidden, "tensor", row=True)
-    router, head = Products(BYTES_16BIT), Products(BYTES_16BIT)
-    router.add(spec.hidden, moe.count, "tensor")
-    head.add(spec.table_width, spec.vocab, "tensor")
-    each = traffic_of(implementation)
-    turned = each.rotary if spec.position_kind == "rotary" else 4.0
-    single = _SINGLE_OPERATIONS if implementation.written_out else 1.0
-    moved_each = _activation(spec, implementation)
-    gated = moved_each * (1 - moe_share) * spec.ffn
-    gated_mixture = moved_each * moe_share * (moe.per_token * moe.width + shared)
-    queries, keys = attention_share * spec.heads * spec.score_dim, attention_share * spec.kv_heads * spec.head_dim
-    result = attention_share * spec.heads * spec.value_dim
-    flop, moved, beside = _scan(spec.mixer)
-    # Two norms a layer, one where there is no feed-forward network.
-    blocks = 1.0 if spec.ffn else (1.0 + moe_share) / 2
-    by: Divided = "tensor" if spec.latent else "heads"
-    inner, qkvo = (
-        DividedAmount(tensor=turned * queries + gated + gated_mixture + single * (1 - attention_share) * beside),
-        DividedAmount(tensor=queries + result),
-    )
-    inner.add("tensor", single * 3 * BYTES_16BIT * queries * spec.attention_gate)
-    inner.add(by, turned * 2 * keys)
-    qkvo.add(by, 2 * keys)
-    return LayerWork(
-        layers=layers,
-        moe_share=moe_share,
-        dense=dense,
-        routed=_network(Products(element), spec, moe.width),
-        router=router,
-        head=head,
-        network=network,
-        shared=beside_routed,
-        up=up,
-        last=last,
-        routed_last=routed_last,
-        norms=(norm_traffic(spec, implementation) + 2.0 * implementation.dropout) * spec.hidden * blocks,
-        inner=inner,
-        qkvo=qkvo,
-        scan_flop=(1 - attention_share) * flop,
-        scan_bytes=(1 - attention_share) * moved,
-        gated=gated,
-        gated_mixture=gated_mixture,
-    )
+    inner = op.makes[0].width
+    states = FP32 * (4 * inner * op.state / chunk + 2 * op.groups * chunk)
+    return BYTES_16BIT * (inner + 2 * sum(x.width for x in op.reads)) + states
 
 
 def square_flop(spec: TransformerSpec, seq_len: Any, *, flash: bool) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from core.benchmark.record import Record
-from core.limits import limit
+from core.limits import cached, limit
 from core.store.locations import data_folder
 
 _RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
@@ -47,7 +46,7 @@ def _path() -> Path:
     return data_folder() / "measured.json"
 
 
-@lru_cache(maxsize=2)
+@cached("large_results_kept")
 def _read(data: bytes) -> tuple[Record, ...]:
     records: Any = from_json(data)
     for record in records if _GONE.encode() in data else ():

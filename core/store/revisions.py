@@ -7,13 +7,12 @@ transaction of several statements has one for each. SQLite, whose statements wai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BindParameter, Column, Connection, Integer, bindparam, func, insert, select, update
 from sqlalchemy.sql.dml import Insert, Update
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.store.tables import CHANGES, PLANS
 
 _OWN = ("who", "edits")
@@ -50,7 +49,7 @@ def _to(column: Column[Any]) -> BindParameter[Any]:
     return bindparam(f"to_{column.name}", type_=column.type)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _plan(names: tuple[str, ...]) -> Insert | Update:
     """The statement for a plan's row: a new one where ``names`` is empty, else those columns of one."""
     if names:
@@ -61,7 +60,7 @@ def _plan(names: tuple[str, ...]) -> Insert | Update:
     return insert(PLANS).from_select(list(PLANS.c.keys()), row).execution_options(preserve_rowcount=True)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _both(names: tuple[str, ...]) -> Insert:
     """The same with the line of its history, in one statement of PostgreSQL."""
     plan = _plan(names).returning(PLANS.c.id, PLANS.c.revision, PLANS.c.changed).cte("plan")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
+from core.limits import cached
 from core.sources import OWN_CONSTRUCTION
 from core.training.optimizers import Optimizer
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy, StorageType
@@ -64,7 +64,7 @@ class OwnPolicy:
         return _under(self, state_names(optimizer))
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
     weights, multiplies = _chosen("weights", own.weights, CHOICES), _chosen("products", own.multiplies, CHOICES)
     saved = _chosen("activations", own.activations, CHOICES)
@@ -98,7 +98,7 @@ def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
     )
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def own_like(policy: PrecisionPolicy, optimizer: Optimizer) -> OwnPolicy:
     """The types that ``policy`` keeps under ``optimizer``, from which a policy of one's own can begin."""
     parts = [policy.state(name).name for name in state_names(optimizer)[:APART]]

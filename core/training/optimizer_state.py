@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.models.operations import WeightKind
+from core.limits import cached
+from core.models.operation import WeightKind
 from core.models.spec import TransformerSpec
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy, StorageType
@@ -116,7 +116,7 @@ def optimizer_state(
     return _state(tensors_of(model) if isinstance(model, TransformerSpec) else tuple(model), optimizer, policy)
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: PrecisionPolicy) -> OptimizerState:
     elements: dict[tuple[str, WeightKind, StorageType], int] = {}
     for tensor in tensors:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from core.formula import Source
-from core.models.operations import WeightKind
+from core.limits import cached
+from core.models.operation import WeightKind
 from core.rows import number, read_rows, whole
 from core.training.precision import PrecisionPolicy
 from core.training.states import Sizes, StateTensor, as_formula, parse_states
@@ -147,7 +147,7 @@ def _read(row: Mapping[str, str]) -> Optimizer:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def optimizers() -> Mapping[str, Optimizer]:
     """Every optimizer by name: those of `HEADLINE` first, then the file's order."""
     by_name = {row.name: row for row in map(_read, read_rows("optimizers"))}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
-from core.models.operations import WeightKind, operations
+from core.limits import cached
+from core.models.operation import WeightKind
+from core.models.operations import operations
 from core.models.spec import TransformerSpec
 
 CLASSES: Mapping[str, str] = {
@@ -30,12 +31,28 @@ CLASSES: Mapping[str, str] = {
     "self_attn.q_norm": "norm of queries",
     "self_attn.k_norm": "norm of keys",
     "self_attn.g_proj": "attention gate",
+    "self_attn.indexer.q_proj": "indexer: queries",
+    "self_attn.indexer.k_proj": "indexer: keys",
+    "self_attn.indexer.q_norm": "indexer: norm of queries",
+    "self_attn.indexer.k_norm": "indexer: norm of keys",
+    "self_attn.indexer.weights_proj": "indexer: weights of heads",
+    "self_attn.indexer.kv_proj": "indexer: compressed keys",
+    "self_attn.indexer.gate_proj": "indexer: weights of compressed keys",
+    "self_attn.indexer.position_bias": "indexer: positions of compressed keys",
+    "self_attn.indexer.kv_norm": "indexer: norm of compressed keys",
+    "self_attn.compressor.kv_proj": "compressed keys",
+    "self_attn.compressor.gate_proj": "weights of compressed keys",
+    "self_attn.compressor.position_bias": "positions of compressed keys",
+    "self_attn.compressor.kv_norm": "norm of compressed keys",
     "self_attn.sinks": "attention sinks",
+    "self_attn.o_a_proj": "attention output down",
     "self_attn.o_proj": "attention output",
     "mamba.in_proj": "state: first projection",
     "mamba.conv1d": "state: convolution",
     "mamba.x_proj": "state: step size, B and C",
     "mamba.dt_proj": "state: step size",
+    "mamba.f_b_proj": "state: decay of channels",
+    "mamba.g_b_proj": "state: gate",
     "mamba.A_log": "state: decay",
     "mamba.D": "state: skip",
     "mamba.A_log,D,dt_bias": "state: decay, step size and skip",
@@ -49,6 +66,11 @@ CLASSES: Mapping[str, str] = {
     "mlp.down_proj": "feed-forward down",
     "mlp.act_fn": "number of the activation function",
     "mlp.gate": "router",
+    "mlp.gate_norm": "router: gain of its input",
+    "mlp.gate.scale": "router: gain of experts",
+    "mlp.latent_in_proj": "experts in",
+    "mlp.latent_norm": "experts: norm of their sum",
+    "mlp.latent_out_proj": "experts out",
     "mlp.experts.gate_proj": "expert gate",
     "mlp.experts.up_proj": "expert up",
     "mlp.experts.down_proj": "expert down",
@@ -60,6 +82,14 @@ CLASSES: Mapping[str, str] = {
     "post_attention_layernorm": "norm",
     "pre_feedforward_layernorm": "norm",
     "post_feedforward_layernorm": "norm",
+    "embed_tokens_per_layer": "embedding of layers",
+    "per_layer_model_projection": "embedding of layers: projection",
+    "per_layer_projection_norm": "embedding of layers: norm",
+    "per_layer_input_gate": "embedding of layers: gate",
+    "per_layer_projection": "embedding of layers: output",
+    "post_per_layer_input_norm": "embedding of layers: norm of output",
+    "hyper_connection.fn": "hyper-connections",
+    "hyper_connection.base": "hyper-connections: scales",
     "embed_layernorm": "norm outside the layers",
     "norm": "norm outside the layers",
     "mtp.eh_proj": "projection",
@@ -91,7 +121,7 @@ class ParameterTensor:
         return self.rows * self.columns * self.count
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def tensors_of(spec: TransformerSpec) -> tuple[ParameterTensor, ...]:
     """Return the parameter tensors of ``spec``, in the order in which a token meets them."""
     counts: dict[tuple[int, int, str, int, int, WeightKind], int] = {}

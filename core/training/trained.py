@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Source
+from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.suggest import suggestions
 from core.training.layout import LayoutError
@@ -202,7 +202,7 @@ def names_tensor(pattern: str, name: str) -> bool:
     return fnmatchcase(name, pattern) if "*" in pattern else pattern in name
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def parts_of_training(spec: TransformerSpec, trained: Trained) -> tuple[TrainedPart, ...]:
     """The tensors of a model, each trained or frozen, and those that are trained beside them.
 
@@ -269,7 +269,7 @@ def _check(spec: TransformerSpec, t: Trained, parts: list[TrainedPart]) -> None:
         )
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def active_share(spec: TransformerSpec, trained: Trained) -> float:
     """Share of the layers through which a gradient flows: from the lowest that is trained to the top."""
     if trained.method in ("everything", "adapters") or trained.head:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 import streamlit.components.v2
 
+from core.limits import cached
 from pages.common.theme import css_variables, drawn_theme
 from pages.streamlit_patches import answered
 
 _FOLDER = Path(__file__).parents[2] / "assets" / "components"
 
 
-@lru_cache(maxsize=32)
+@cached("results_kept")
 def component(name: str) -> Any:
     """The mount function of ``assets/components/<name>.js`` with its ``.css`` (and the palette's variables).
 

@@ -10,10 +10,11 @@ import base64
 import importlib
 import re
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from core.limits import cached
 
 _TYPED = {
     "int8": "i1",
@@ -42,7 +43,7 @@ def ready(figure: Mapping[str, Any], theme: str | None = None) -> Any:
     return figures[theme]
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _figure_class() -> Any:
     # By name, because plotly must not be imported before the first page has shown its header.
     base = importlib.import_module("plotly.basedatatypes").BaseFigure
@@ -55,7 +56,7 @@ class Wired(dict[str, Any]):
     """A part of a figure that has been through `wire`."""
 
 
-@lru_cache(maxsize=256)
+@cached("arrays_kept")
 def kept(figure: Callable[..., dict[str, Any]], *given: Hashable) -> dict[str, Any]:
     """What ``figure`` makes of ``given``, as it is sent: whoever asks for the same picture again shares it."""
     return wire(figure(*given))

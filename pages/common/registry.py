@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
 
 import streamlit as st
+
+from core.limits import cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ PAGE: Mapping[str, PageSpec] = {page.id: page for page in PAGES}
 """Each by its id."""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _registered() -> Mapping[str, st.Page]:
     return {p.id: st.Page(p.path, title=p.title, url_path=p.url_path, default=p.default) for p in PAGES}
 

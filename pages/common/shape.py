@@ -17,8 +17,10 @@ from core.models.configs.custom import (
     SIZES,
     ConfigSaid,
     about,
+    about_built,
     about_counted,
     edited,
+    is_like,
     read_config,
     read_model,
     size_of,
@@ -184,11 +186,16 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
     elif job.state == "building":
         show.note(f"**Building it without weights, to count it:** {job.seconds:.0f} s.")
     elif isinstance(job.answer, Built) and (model := counted(job.answer)):
+        if config and config.spec:
+            show.note(about_built(config.spec, model))
+            return
+        draft = config.draft if config and config.draft and is_like(config.draft, model) else None
         if st.session_state.get(_TAKEN) != job.key:
             st.session_state[_TAKEN] = job.key
-            st.session_state[_BUILT] = write_counted(model)
+            st.session_state[_BUILT] = write_spec(draft) if draft else write_counted(model)
             st.rerun(scope="app")
-        show.good(f"**Built and counted.** {about_counted(model)}")
+        said = f"Its layers are as in {model.made}: {about(draft)}" if draft else about_counted(model)
+        show.good(f"**Built and counted.** {said}")
     else:
         reason = job.answer.reason if isinstance(job.answer, ModelRefused) else "its FLOPs could not be counted."
         show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")

@@ -9,12 +9,12 @@ asks for a rerun, which draws them again (``assets/components/copylink.js``).
 from __future__ import annotations
 
 import html
-from functools import lru_cache
 from pathlib import Path
 
 import streamlit as st
 
 from core.glossary import PATTERN, TERMS
+from core.limits import cached
 from core.views.common.palette import DARK, LIGHT, Palette
 
 PROJECTOR = "projector"
@@ -61,7 +61,7 @@ def in_link() -> dict[str, str]:
     return {PROJECTOR: "true"} if projecting() else {}
 
 
-@lru_cache(maxsize=6)
+@cached("arrays_kept")
 def _stylesheet(projector: bool, scheme: str) -> str:
     names = ("napkin.css", "projector.css") if projector else ("napkin.css",)
     css = " ".join(" ".join((_ASSETS / name).read_text(encoding="utf-8").split()) for name in names)
@@ -95,7 +95,7 @@ def definitions() -> None:
     st.html(_definitions())
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _definitions() -> str:
     each = "".join(f'<p id="np-term-{term.id}">{html.escape(term.meaning)}</p>' for term in TERMS)
     return f'<div hidden class="np-terms" data-pattern="{html.escape(PATTERN, quote=True)}">{each}</div>'

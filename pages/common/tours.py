@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from core.limits import cached
 from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
 from core.planning.comparison.entry import pack
 from core.planning.comparison.examples import examples
@@ -165,7 +165,7 @@ def hrefs(page: PageSpec) -> tuple[str, ...]:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _examples() -> str:
     return pack(examples())
 

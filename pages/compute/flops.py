@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
 
+from core.limits import cached
 from core.models.attention_share import growth
 from core.models.flops import Attention, flops_per_token
 from core.models.layer_count import explain_count, scale_of
@@ -67,11 +67,11 @@ def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
     )
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def _parts(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
     return wire(flops_by_component(flops_per_token(spec, seq_len, attention), TOKENS, scale))
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def _sweep(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
     return wire(sequence_sweep(growth(spec, seq_len, attention), TOKENS, scale))

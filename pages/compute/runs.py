@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from core.formula import Explanation
+from core.limits import cached
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN_SHAPE
@@ -38,7 +38,7 @@ def comparisons(a: PlanEstimate) -> list[Explanation]:
     return [explain_comparison(run) for run in _runs(a)[:1]]
 
 
-@lru_cache(maxsize=128)
+@cached("results_kept")
 def mfu_beside_runs(a: PlanEstimate, most: int = 12) -> tuple[str, dict[str, Any]]:
     """The MFU beside that of published runs, in words and as a picture; so many of them at ``most``. Most reruns show
     the plan of the rerun before."""

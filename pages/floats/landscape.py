@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -12,6 +11,7 @@ from core.fields import choice
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.range_and_precision import GRID_BITS, explain, grid, reach, steepness, takeaway
 from core.floats.typed_numbers import code_text
+from core.limits import cached
 from core.views.floats.charts import dynamic_range, spacing
 from pages.common import bits, show
 from pages.common.components import component
@@ -95,7 +95,7 @@ def codes(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     component("codes")(data=data, key=_GRID, on_pick_change=pick)
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def _cells(fmt: FloatFormat) -> dict[str, object]:
     words = {"inf": "infinity", "nan": "not a number"}
     return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -30,6 +29,7 @@ from core.floats.rounding_cases import (
 )
 from core.floats.typed_numbers import Typed
 from core.formula import Explanation
+from core.limits import cached
 from pages.common import show
 from pages.common.components import component
 from pages.common.server.torch_import import torch_ready
@@ -179,7 +179,7 @@ def _detour(scope: Microscope) -> str:
 # ------------------------------------------------------------------------------------------ everywhere
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def _everywhere(
     typed: Typed, formats: tuple[FloatFormat, ...], overflow: Overflow
 ) -> tuple[tuple[Stored, Mapping[str, object]], ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -12,7 +11,7 @@ from core.floats.formats import FORMATS, FloatFormat
 from core.floats.scaling import loss_scaling as scaling_loss_scaling
 from core.floats.scaling.gradients import SPIKES, Course
 from core.floats.scaling.loss_scaling import Scaler
-from core.limits import limit
+from core.limits import cached, limit
 from core.views.floats.charts_scaling import followed, gradients
 from core.wording import plain
 from pages.common import show
@@ -113,12 +112,12 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     return course
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def _followed(course: Course, scaler: Scaler, fmt: FloatFormat) -> dict[str, Any]:
     return wire(followed(scaling_loss_scaling.follow(course, scaler, fmt), TOKENS))
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def _histogram(course: Course, scaler: Scaler, fmt: FloatFormat, step: int) -> dict[str, Any]:
     return wire(gradients(scaling_loss_scaling.follow(course, scaler, fmt).at(step - 1), TOKENS))
 

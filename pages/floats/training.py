@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import streamlit as st
@@ -15,7 +14,7 @@ from core.floats.arithmetic import accumulation
 from core.floats.arithmetic import series as sums_of
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
-from core.limits import limit
+from core.limits import cached, limit
 from core.views.floats.charts import accumulation as accumulation_figure
 from core.wording import plain
 from pages.common import show
@@ -141,7 +140,7 @@ def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
     show.source(sums_of.DEEPSEEK)
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def _sums(start: float, addend: float, times: int, fmt: FloatFormat) -> dict[str, Any]:
     runs, spread = accumulation.drawn(start, addend, times, fmt)
     return wire(accumulation_figure(runs, spread, exact=(start, addend), palette=TOKENS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
@@ -67,7 +67,7 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
     show.input_errors(inputs)
 
 
-def _results(record: Record, more: Record, records: Iterable[Record]) -> None:
+def _results(record: Record, more: Record, records: Sequence[Record]) -> None:
     """What a measurement found, what that means for a plan, and what else was timed. more: with that added. records:
     all there are, the newest first."""
     if record.in_use:
@@ -88,9 +88,11 @@ def _results(record: Record, more: Record, records: Iterable[Record]) -> None:
     if led and (older := next(filter(matmul.bests, records), None)):
         with show.question("How fast are matmuls?"):
             panels.matmuls(older, led=True)
+    alike = [one for one in reversed(records) if one.method == record.method and not one.in_use]
+    lines = {p.item.kind: measured_line(one) for one in alike for p in one.points}
     for kind in panels.kinds_of(more):
         if kind not in own:
-            panels.kind(more, kind)
+            panels.kind(more, kind, measured="" if kind in timed else lines.get(kind, ""))
 
 
 def _of_this_device(kept: Iterable[Record], newest: Record | None) -> list[Record]:

@@ -52,13 +52,16 @@ def kinds_of(record: Record) -> tuple[Kind, ...]:
     return tuple(kind for kind in others.TITLES if kind in tried)
 
 
-def kind(record: Record, which: Kind, *, led: bool = False) -> None:
-    """What was timed of one kind: takeaway, picture where there is one, and table. led: it has been said already."""
+def kind(record: Record, which: Kind, *, led: bool = False, measured: str = "") -> None:
+    """What was timed of one kind: takeaway, picture where there is one, and table. led: it has been said already.
+    measured: when, where that was not with the rest."""
     points = common.of_kind(record, which)
     with show.question(others.TITLES[which]):
         if points:
             if not led:
                 show.takeaway(others.says(record, which))
+            if measured:
+                show.note(measured)
             if which == "memory":
                 show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="measure:memory")
             if which == "layer":
@@ -78,9 +81,7 @@ def roof(record: Record) -> None:
         show.note(f"A roofline needs {lacks}, and there is none yet: measure “Rates for a plan”.")
         return
     promised = datasheet_of(record)
-    sheet = roofline.Roof(
-        {dtype: peak_of(promised, dtype) for dtype in ("bf16", "fp32")}, others.sheet_bandwidth(record)
-    )
+    sheet = roofline.Roof({dtype: peak_of(promised, dtype) for dtype in measured.peaks}, others.sheet_bandwidth(record))
     show.takeaway(roofline.takeaway(record, measured, sheet))
     drawn = roofline.picture(record, measured, sheet, TOKENS)
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="measure:roof")
@@ -127,8 +128,8 @@ def use(record: Record) -> None:
     with show.question("What does that mean for a plan?"):
         text = listed([f"{name} {text}" for name, text in named(texts)])
         show.note(" ".join((f"A plan can take {text} in place of a datasheet’s.", *measured_rates(record).remarks)))
-        show.next_page("Use these rates in Parallel plan", PARALLEL, texts)
-        show.next_page("Use these rates in Compute budget", COMPUTE, texts)
+        for page in (PARALLEL, COMPUTE):
+            show.next_page(f"Use these rates in {page.title}", page, texts)
 
 
 def _layer(record: Record) -> None:

@@ -25,7 +25,7 @@ from pages.common.registry import MEASURE
 from pages.measure import running
 from tests.app.plan_pages import words
 from tests.core.measured_cases import CPU as CPU_FACTS
-from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
+from tests.core.measured_cases import H200, copy, item, on_gpu, point, record, refusal, square
 from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -199,6 +199,17 @@ def test_a_measurement_with_everything_shows_each_kind_and_its_panels(open_page:
     assert "np-error" not in said
 
 
+def test_gpu_without_bf16_is_led_by_fp16_and_held_against_fp16_peaks(open_page: Open) -> None:
+    step = point(item("layer", "training step", "compiled", (1, 2048)), 0.1, flop=1e12, note="in fp16, fused AdamW")
+    facts = H200.model_copy(update={"name": "Tesla T4", "memory_bytes": 15.6e9, "power_limit_w": 70.0})
+    timed = square("fp16", 4096, 4e13), square("int8", 4096, 7e13), copy("4 GiB", 2**32, 2.6e11), step
+    machine = Machine((Gpu("Tesla T4", 15.6e9, 70.0),), CPU, "")
+    said = words(open_page(StillRunner(record("cuda", *timed, facts=facts)), machine, d_roof="true"))
+    assert "reached <b>40 TFLOP/s</b> in fp16" in said
+    assert "ridge at 203 FLOP/B" in said, "65 TFLOP/s over 320 GB/s"
+    assert "Measured / predicted" in said
+
+
 def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> None:
     none = record("cuda", *(refusal(dtype, 512, "RuntimeError: no") for dtype in ("fp32", "tf32", "fp16", "bf16")))
     app = open_page(StillRunner(none, best=none), WITH_GPU)
@@ -225,7 +236,8 @@ def test_the_last_result_of_each_kind_is_shown_together(open_page: Open, databas
     keep(record("cuda", square("bf16", 8192, 9e14), id="3" * 12, started=259_200.0, facts=CPU_FACTS))
     app = open_page(StillRunner(), WITH_GPU, d_roof="true", d_every="true")
     said = words(app)
-    parts = ("3 TB/s", "flash, forward", "one layer of Ours", "620 TFLOP/s", "p_rmem=3+TB", "1970-01-02", "1970-01-03")
+    dates = [f"1970-01-0{day}" for day in (1, 2, 3)]
+    parts = ("3 TB/s", "flash, forward", "one layer of Ours", "620 TFLOP/s", "p_rmem=3+TB", *dates)
     assert [part for part in parts if part not in said] == []
     assert "900 TFLOP/s" not in said, "of another device"
     assert "4 TB/s" not in said, "a newer one has taken its place"

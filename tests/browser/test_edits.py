@@ -170,6 +170,18 @@ def test_a_heading_of_a_table_orders_it_until_another_order_is_chosen(open_page:
     check(page, {"f_x": "0.7", "f_sort": "error in ULP"})
 
 
+@pytest.mark.parametrize("leave", ["Enter", "Tab"])
+def test_typed_text_outlasts_a_reload_that_comes_before_its_answer(open_page: OpenPage, leave: str) -> None:
+    page = open_page(COMPUTE.url_path)
+    page.evaluate("traffic.held = []")  # the page hears no answer
+    for label, text in (("Tokens", "1.5T"), ("How many", "2,000")):
+        page.get_by_label(label, exact=True).fill(text)
+        page.get_by_label(label, exact=True).press(leave)
+    page.reload()
+    settle(page)
+    check(page, {"p_tokens": "1.5T", "p_count": "2,000"})
+
+
 # ------------------------------------------------------------------------------------------ in a rush
 
 

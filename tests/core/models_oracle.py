@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,6 +38,26 @@ _LATENT = {
 }
 _EXPERTS = {"num_experts_per_tok": 2}
 _LLAMA4 = {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size_mlp": 40, "head_dim": 16}
+
+_INDEX = {"index_topk": 8, "index_head_dim": 8, "index_n_heads": 2}
+_GEMMA4 = {
+    **_SMALL,
+    "num_hidden_layers": 7,
+    "head_dim": 8,
+    "global_head_dim": 16,
+    "sliding_window": 8,
+    "hidden_size_per_layer_input": 6,
+    "vocab_size_per_layer_input": 61,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2 + ["full_attention"],
+}
+_DELTA_LAYERS = {
+    **_SMALL,
+    "head_dim": 12,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 10,
+}
 
 DENSE: Mapping[str, Mapping[str, Any]] = {
     "gpt2": {"n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_positions": 64},
@@ -86,6 +108,18 @@ DENSE: Mapping[str, Mapping[str, Any]] = {
     "apertus, plain": {**_SMALL, "hidden_act": "silu", "attention_bias": True, "head_dim": 10},
     "glm": {**_SMALL, "head_dim": 16},
     "glm4": {**_SMALL, "head_dim": 16, "attention_bias": False},
+    "qwen3_5_text": {**_DELTA_LAYERS, "layer_types": ["full_attention"] * 4, "attention_bias": True},
+    "gemma4_text": {**_GEMMA4, "attention_k_eq_v": True, "num_global_key_value_heads": 1},
+    "gemma4_text, shared": {**_GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True},
+    "ernie4_5": {**_SMALL, "head_dim": 16, "use_bias": True},
+    "lfm2": {**_SMALL, "full_attn_idxs": [0, 1, 2, 3], "block_multiple_of": 8},
+    "granitemoehybrid": {
+        **_SMALL,
+        "num_local_experts": 0,
+        "layer_types": ["full_attention"] * 4,
+        "shared_intermediate_size": 40,
+        "mamba_n_heads": 8,
+    },
 }
 """Small configs of the dense families, some of them twice; what stands before a comma is the ``model_type``."""
 
@@ -131,6 +165,41 @@ MIXTURES: Mapping[str, Mapping[str, Any]] = {
         "attention_bias": True,
     },
     "minimax_m2": {**_SMALL, **_EXPERTS, "head_dim": 16, "num_local_experts": 5},
+    "deepseek_v32": {**_SMALL, **_LATENT, **_INDEX, "n_group": 2, "topk_group": 1},
+    "glm_moe_dsa": {**_SMALL, **_LATENT, **_INDEX, "index_topk_freq": 2, "index_skip_topk_offset": 1},
+    "mimo_v2_flash": {
+        **_SMALL,
+        **_EXPERTS,
+        "n_routed_experts": 5,
+        "moe_intermediate_size": 24,
+        "head_dim": 12,
+        "v_head_dim": 8,
+        "sliding_window": 8,
+        "num_hidden_layers": 7,
+    },
+    "gemma4_text, mixture": {
+        **_GEMMA4,
+        "enable_moe_block": True,
+        "num_experts": 5,
+        "top_k_experts": 2,
+        "moe_intermediate_size": 24,
+    },
+    "ernie4_5_moe": {
+        **_SMALL,
+        "head_dim": 16,
+        "moe_num_experts": 5,
+        "moe_k": 2,
+        "moe_intermediate_size": 24,
+        "moe_layer_end_index": 2,
+    },
+    "lfm2_moe": {
+        **_SMALL,
+        **_EXPERTS,
+        "num_experts": 5,
+        "moe_intermediate_size": 24,
+        "num_dense_layers": 1,
+        "layer_types": ["full_attention"] * 4,
+    },
     "llama4_text": {**_SMALL, **_LLAMA4, "interleave_moe_layer_step": 2},
     "llama4_text, listed": {**_SMALL, **_LLAMA4, "moe_layers": [0, 1, 3], "attention_bias": True},
 }
@@ -149,16 +218,18 @@ _JAMBA = {
     "mamba_d_state": 5,
 }
 _DELTA = {
-    **_SMALL,
+    **_DELTA_LAYERS,
     **_EXPERTS,
-    "head_dim": 12,
     "num_experts": 5,
     "moe_intermediate_size": 24,
     "shared_expert_intermediate_size": 40,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 4,
-    "linear_key_head_dim": 6,
-    "linear_value_head_dim": 10,
+}
+_MAMBA_HEADS = {
+    **_SMALL,
+    "mamba_n_heads": 4,
+    "mamba_n_groups": 2,
+    "mamba_d_state": 5,
+    "mamba_chunk_size": 16,
 }
 _HYBRID = {
     **_EXPERTS,
@@ -200,6 +271,33 @@ STATES: Mapping[str, Mapping[str, Any]] = {
     "nemotron_h": _HYBRID,
     "nemotron_h, states alone": {**_HYBRID, "hybrid_override_pattern": "MEMEM", "use_bias": True},
     "nemotron_h, listed": {**_HYBRID, "layers_block_type": ["linear_attention", "full_attention", "moe"]},
+    "nemotron_h, networks": {**_HYBRID, "hybrid_override_pattern": "M-M*-M", "intermediate_size": 44},
+    "nemotron_h, latent": {**_HYBRID, "moe_latent_size": 16},
+    "qwen3_5_text, states": _DELTA_LAYERS,
+    "qwen3_5_moe_text": _DELTA,
+    "kimi_linear": {
+        **{
+            key: value
+            for key, value in {**_SMALL, **_LATENT}.items()
+            if key not in ("n_routed_experts", "n_shared_experts")
+        },
+        "num_hidden_layers": 5,
+        "num_experts": 6,
+        "num_experts_per_token": 2,
+        "num_shared_experts": 1,
+        "linear_num_heads": 4,
+        "linear_head_dim": 8,
+    },
+    "falcon_h1": {**_MAMBA_HEADS, "mamba_d_ssm": 64, "mamba_rms_norm": True},
+    "falcon_h1, plain": {**_MAMBA_HEADS, "mamba_d_ssm": 32},
+    "granitemoehybrid, mixture": {
+        **_MAMBA_HEADS,
+        **_EXPERTS,
+        "num_local_experts": 5,
+        "shared_intermediate_size": 40,
+        "layer_types": ["mamba", "attention", "mamba", "mamba"],
+    },
+    "lfm2, convolutions": {**_SMALL, "full_attn_idxs": [1], "conv_bias": True, "block_multiple_of": 8},
     "qwen3_next, short": {**_DELTA, "linear_conv_kernel_dim": 2, "linear_num_key_heads": 4, "num_hidden_layers": 7},
 }
 """Small configs of the families whose layers have a state in place of attention."""
@@ -250,6 +348,12 @@ PUBLISHED_STATES: Mapping[str, tuple[Mapping[str, Any], int, float, float]] = {
 mamba-2.8b-hf and mamba2-2.7b of state-spaces, Mamba-Codestral-7B, Jamba-v0.1, Jamba-1.5-Large, Qwen3-Next-80B-A3B;
 Qwen counts 3 billion active ones without the embeddings and the head.
 """
+
+
+def public_configs() -> list[dict[str, Any]]:
+    """Published ``config.json`` files with their parameters, those printed, and whether transformers builds them."""
+    path = Path(__file__).parents[1] / "data" / "configs_2026.json"
+    return json.loads(path.read_text(encoding="utf-8"))["configs"]
 
 
 def config_of(name: str, values: Mapping[str, Any]) -> PretrainedConfig:

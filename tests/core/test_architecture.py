@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "limits rows suggest data_version",
-        "number_text jobs",
+        "limits rows suggest",
+        "number_text jobs data_version",
         "units",
         "units_latex wording dates nearest",
         "fields",

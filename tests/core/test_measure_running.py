@@ -20,7 +20,6 @@ from core.benchmark.running.events import DeviceFound, Done, Event, Progress, St
 from core.benchmark.running.jobs import Runner, Snapshot, worker_command
 from core.benchmark.timing import kinds
 from core.jobs.lines import LineReader
-from core.jobs.process import KEPT_JOBS
 from core.limits import limit
 from tests.core import measure_cases as cases
 from tests.core.measure_cases import AMOUNT, DEVICES, OUTCOMES, TEXT
@@ -290,7 +289,7 @@ def test_a_command_that_does_not_exist_is_a_failed_job() -> None:
 
 
 def test_a_later_failure_does_not_hide_the_last_results() -> None:
-    programs = iter([f"{line(FOUND)}\n{line(DONE)}", *["import sys; sys.exit(1)"] * (KEPT_JOBS + 2)])
+    programs = iter([f"{line(FOUND)}\n{line(DONE)}", *["import sys; sys.exit(1)"] * (limit("jobs_kept") + 2)])
 
     def command(programme: Programme) -> Sequence[str]:
         return [sys.executable, "-S", "-c", next(programs)]
@@ -299,7 +298,7 @@ def test_a_later_failure_does_not_hide_the_last_results() -> None:
     assert run.latest() is None
     assert run.latest_with_results() is None
     good = finish(run)
-    ids = [finish(run).id for _ in range(KEPT_JOBS + 2)]
+    ids = [finish(run).id for _ in range(limit("jobs_kept") + 2)]
     latest, best = run.latest(), run.latest_with_results()
     assert latest is not None
     assert best is not None

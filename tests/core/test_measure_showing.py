@@ -78,6 +78,7 @@ def test_the_table_has_as_many_cells_as_headings_and_peaks_of_their_own_dtype() 
             assert len(row) == len(matmul.headings(found))
     sheet = datasheet_of(GPU)
     assert peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
+    assert peak_of(sheet, "fp8 fast") == peak_of(sheet, "fp8") > 0
     assert math.isnan(peak_of(sheet, "nvfp4"))
     assert best_by_others(sheet, "bf16") == sheet.rows[0].best_measured("bf16")
 
@@ -91,11 +92,6 @@ def test_int8_has_a_share_only_where_its_units_may_have_run(rate: float, shown: 
     assert shares["int8"].endswith("%") == shown
     assert [not math.isnan(bar.peak) for bar in matmul.bars(found)] == [shown, True]
     assert sum("int8, H200" in one.title for one in matmul.explanations(found)) == shown
-
-
-def test_fp8_stands_under_one_peak_however_it_is_added() -> None:
-    sheet = datasheet_of(GPU)
-    assert peak_of(sheet, "fp8 fast") == peak_of(sheet, "fp8") > 0
 
 
 def test_power_clocks_and_limits_are_those_that_held() -> None:

@@ -15,7 +15,7 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
-from core.models.stand_in import stand_in
+from core.models.stand_in import mixture_stand_in
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, resolved_plan
@@ -64,17 +64,17 @@ def test_no_operations_of_a_layer_without_an_account(spec: TransformerSpec) -> N
     assert spec.unlisted in str(refused.value)
 
 
-def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so() -> None:
-    """The run takes the model's own FLOPs; what it holds and its step are those of a dense model as large."""
+def test_a_mixture_stands_in_for_memory_and_steps_and_says_so() -> None:
+    """The run takes the model's own FLOPs; what it holds and its step are those of a mixture with its counts."""
     spec = JAMBA
-    total = parameters(spec).total
+    counts = parameters(spec)
     plan = plan_from({"model": OWN_SHAPE, "shape": write_spec(spec), "count": "64", "seq": "4096"})
     a = estimate(plan)
     assert (a.shape.spec, a.stands_in) == (spec, False)
     assert a.middle.parameters == parameters(spec).active
     h = memory_estimate(resolved_plan(plan, a.stored_parameters, 64))
     assert h.stands_in
-    assert h.spec == stand_in(total, 4096) == search_request(plan).spec
+    assert h.spec == mixture_stand_in(counts.total, counts.active, 4096) == search_request(plan).spec
     assert not own_model(spec).laid_out
 
 

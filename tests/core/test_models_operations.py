@@ -15,14 +15,15 @@ from core.models.catalog import catalog
 from core.models.configs.config import from_hf_config
 from core.models.flops import flops_per_token
 from core.models.mixer import Mixer
-from core.models.operations import AttentionCore, GroupedLinear, operations
+from core.models.operation import AttentionCore, GroupedLinear
+from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.models.symbols import symbol
 from core.training.device.ranks import pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
 from core.training.tensors import tensors_of
-from tests.core.models_oracle import DENSE, MIXTURES, config_of
+from tests.core.models_oracle import DENSE, MIXTURES, config_of, public_configs
 from tests.every import every
 
 
@@ -95,10 +96,11 @@ def shapes(count: int) -> Iterator[TransformerSpec]:
 
 
 SHAPES = [*(model.spec for model in catalog()), *shapes(300)]
+PUBLIC = [from_hf_config(row["config"]) for row in public_configs()]
 
 
 def test_operations_read_what_operations_before_them_made() -> None:
-    for spec in SHAPES:
+    for spec in (*SHAPES, *PUBLIC):
         made = {None}
         for op in operations(spec):
             assert made.issuperset(op.reads), (spec, op)
@@ -120,11 +122,9 @@ def test_every_component_has_a_formula_of_the_same_value() -> None:
 
 
 def test_tensors_and_ranks_hold_every_parameter() -> None:
-    for spec in SHAPES:
+    for spec in (*SHAPES, *PUBLIC):
         total = parameters(spec).total
         assert sum(tensor.elements for tensor in tensors_of(spec)) == total
-        if spec.mtp_modules and spec.moe_layers and spec.ffn_bias:
-            continue  # down biases of a module's experts count twice
         rank = rank_parameters(pieces_of(spec, Degrees()), stages_of(spec, Degrees(), ("first",)))
         assert np.sum(rank.total) == pytest.approx(total, rel=1e-12), spec
 

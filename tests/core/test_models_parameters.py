@@ -11,7 +11,17 @@ import pytest
 from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nearest_dense
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
-from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.models.spec import (
+    AttentionLayers,
+    CompressedAttention,
+    DenseLayers,
+    Experts,
+    Indexer,
+    LatentAttention,
+    SlidingWindow,
+    SpecError,
+    TransformerSpec,
+)
 from core.rows import read_rows
 from tests.every import every
 
@@ -90,9 +100,13 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
         ("ffn", {"ffn": 0}),
         ("dense_layers", {"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}),
         ("layers", {"mixer": replace(STATE, layers=3)}),
-        ("mtp_modules", {"mixer": STATE, "mtp_modules": 1}),
         ("window", {"mixer": STATE, "window": SlidingWindow(8)}),
-        ("attention_gate", {"latent": LatentAttention(4, 4, 2, 2, 2), "attention_gate": True}),
+        ("gate_per_head", {"gate_per_head": True}),
+        ("others", {"others": (AttentionLayers(3, 4, 2, 8),)}),
+        ("others", {"others": (AttentionLayers(1, 4, 1, 24, keys="earlier"),)}),
+        ("networks", {"networks": (DenseLayers(3, 0),)}),
+        ("indexer", {"indexer": Indexer(2, 8, 4, layers=3)}),
+        ("compressed", {"compressed": CompressedAttention(8, 2, 4, sparse=1, heavy=1)}),
     ],
 )
 def test_impossible_shapes_are_refused(field: str, change: dict[str, object]) -> None:
@@ -118,6 +132,12 @@ def test_impossible_shapes_are_refused(field: str, change: dict[str, object]) ->
         (lambda: replace(STATE, normed=True), "normed", True),
         (lambda: replace(STATE, groups=3), "groups", 3),
         (lambda: replace(STATE, state=0), "state", 0),
+        (lambda: replace(STATE, kind="convolution", width=1, groups=1), "state", 16),
+        (lambda: AttentionLayers(1, 4, 3, 8), "kv_heads", 3),
+        (lambda: AttentionLayers(1, 4, 2, 8, value_dim=4, keys="one"), "value_dim", 4),
+        (lambda: DenseLayers(0, 8), "layers", 0),
+        (lambda: Indexer(2, 8, 0), "chosen", 0),
+        (lambda: Experts(count=4, per_token=1, width=8, latent_norm=True), "latent_norm", True),
     ],
 )
 def test_impossible_parts_are_refused(build: Callable[[], object], field: str, value: object) -> None:

@@ -39,12 +39,20 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quiet")]
 ATTENDING = {**DENSE, **MIXTURES}
 SMALL = {**ATTENDING, **STATES}
 SEQ = 24
+UNLIKE = {("olmoe", "head_dim"), ("mimo_v2_flash", "swa_num_key_value_heads")}
+"""OLMoE of another head width is built, and fails at its first token. MiMo's file says what transformers fixes."""
+
 RUNS_EVERY_EXPERT = {"llama4_text"}
 """Families whose implementation multiplies every expert and weighs those not chosen by zero."""
 
 
+WHOLE = {"deepseek_v4", "minimax_m3", "step3p5", "mimo", "nemotron-nas", "bailing_moe", "bailing_moe_v2"}
+"""Families that `tests.core.test_models_public_configs` tries at full size: a small one is not built, or not run, as an
+ordinary decoder is."""
+
+
 def test_every_family_is_tried() -> None:
-    assert {name.partition(",")[0] for name in SMALL} == set(FAMILIES)
+    assert {name.partition(",")[0] for name in SMALL} == set(FAMILIES) - WHOLE
 
 
 @pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
@@ -75,7 +83,9 @@ def test_small_models_of_every_family(name: str) -> None:
         assert spec.experts
         spec = replace(spec, experts=replace(spec.experts, per_token=spec.experts.count))
     ours = flops_per_token(spec, SEQ, "eager")
-    assert counted(model, SEQ) == (ours.forward * SEQ, ours.backward * SEQ)
+    # transformers does not train an indexer.
+    frozen = sum(part.flop for part in ours.parts if part.id.startswith("index"))
+    assert counted(model, SEQ) == (ours.forward * SEQ, (ours.backward - 2 * frozen) * SEQ)
 
 
 def scanned(mixer: Mixer, seq: int, chunk: int) -> int:
@@ -84,6 +94,8 @@ def scanned(mixer: Mixer, seq: int, chunk: int) -> int:
     Mamba reads a state per token; the others pad to whole chunks and multiply within them and between them.
     """
     beyond = 2 * mixer.conv * (mixer.conv - 1) * (mixer.inner + mixer.pairs)
+    if mixer.kind == "convolution":
+        return beyond
     if mixer.kind == "mamba":
         return beyond + 2 * seq * mixer.inner * mixer.state
     chunks = -(-seq // chunk)
@@ -109,8 +121,10 @@ def test_small_models_with_a_state(name: str) -> None:
     scan = sum(part.flop for part in ours.parts if part.id == "scan")
     theirs = 0
     if mixer := spec.mixer:
-        theirs = mixer.layers * scanned(mixer, SEQ, getattr(config, "chunk_size", 64))
-        assert scan == mixer.layers * (8 if mixer.kind == "delta" else 7) * mixer.inner * mixer.state
+        chunk = getattr(config, "mamba_chunk_size", 64)
+        theirs = mixer.layers * scanned(mixer, SEQ, getattr(config, "chunk_size", chunk))
+        each = {"convolution": 0, "delta": 8, "kda": 8}.get(mixer.kind, 7)
+        assert scan == mixer.layers * each * mixer.inner * mixer.state
     assert counted(model, SEQ)[0] == (ours.forward - scan) * SEQ + theirs
 
 
@@ -134,8 +148,8 @@ def test_every_key_that_is_read_is_followed(name: str) -> None:
     for key in (keys[0] for keys in family.keys.values()):
         outer, _, inner = key.rpartition(".")
         now = (whole.get(outer) or {}).get(inner) if outer else whole.get(inner)
-        if isinstance(now, bool) or not isinstance(now, int | None) or (name, key) == ("olmoe", "head_dim"):
-            continue  # OLMoE of another head width is built, and fails at its first token
+        if isinstance(now, bool) or not isinstance(now, int | None) or (name, key) in UNLIKE:
+            continue
         changed: dict[str, Any] = {inner: 2 if now is None else 2 * now}
         changed = {**values, **({outer: {**values.get(outer, {}), **changed}} if outer else changed)}
         with suppress(Exception):  # a shape that one of both refuses
@@ -146,7 +160,7 @@ def test_every_key_that_is_read_is_followed(name: str) -> None:
     assert not {key: both for key, both in counts.items() if both[0] != both[1]}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - WHOLE))
 def test_family_defaults(name: str) -> None:
     """A config that says nothing but its type."""
     needed: Mapping[str, Mapping[str, Any]] = {
@@ -154,6 +168,7 @@ def test_family_defaults(name: str) -> None:
         "dbrx": {"attn_config": {"rope_theta": 1e4}},
         "nemotron": {"num_key_value_heads": 8},
         "nemotron_h": {"hybrid_override_pattern": "MEM*E"},
+        "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     }
     layers = {"gpt2": "n_layer", "bloom": "n_layer", "mpt": "n_layers", "dbrx": "n_layers", "gptj": "n_layer"}
     few = {layers.get(name, "num_hidden_layers"): 2, **needed.get(name, {})}
@@ -176,7 +191,9 @@ def test_full_recomputation(name: str, early: bool, saved: int) -> None:
     assert forward + backward == (ours.hardware - saved * down) * SEQ
 
 
-@pytest.mark.parametrize("name", ["gemma3", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl"])
+@pytest.mark.parametrize(
+    "name", ["gemma3", "gemma4", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5"]
+)
 def test_composites_are_read_for_their_text_model(name: str) -> None:
     config = config_of(name, {})
     with torch.device("meta"):

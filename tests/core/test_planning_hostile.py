@@ -168,10 +168,3 @@ def test_two_heavy_searches_run_at_once_and_light_ones_beside_them() -> None:
     for thread in threads:
         thread.join(60)
     assert (inside, most) == (0, limit("searches_at_once"))
-
-
-def test_a_server_keeps_no_more_searches_than_its_limit() -> None:
-    most = limit("searches_kept")
-    for count in range(1, most + 2):
-        search_layouts(search_request(plan_of({"n": "10M", "count": str(count), "gb": "1"})))
-    assert search_layouts.cache_info().currsize == most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from core.limits import limit
 from core.planning.comparison.entry import entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.views.report.data import PlansFileError, as_json, read_json
+from core.views.report.report import report_of
 from core.wording import cleaned
 from tests.core.report_cases import ODD, PAGE_PRESETS, report
 from tests.every import every
@@ -33,6 +35,14 @@ def test_a_plan_comes_back_with_its_results(name: str) -> None:
     assert (again.name, again.texts) == (entry.name, entry.texts)
     answered = report(entry).plans[0].answer
     assert again.results == (results_of(answered) if answered else {})
+
+
+def test_layout_with_trained_layers_on_several_stages_is_exported_with_why_nothing_launches_it() -> None:
+    plan = {"n": "8B", "ft": "last layers", "lay": "own", "pp": "2"}
+    made = report_of([entry_of("Last layers", plan)], "", date(2026, 11, 30), of_layout=True)
+    (launch,) = json.loads(as_json(made))["plans"][0]["launch"].values()
+    assert not launch["text"]
+    assert launch["notes"]
 
 
 @settings(max_examples=40)

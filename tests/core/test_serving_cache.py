@@ -50,7 +50,7 @@ def tensors(cache: Cache) -> list[torch.Tensor]:
     """Every tensor that a cache holds, of states too."""
     found: list[Any] = []
     for layer in cache.layers:
-        found += [getattr(layer, name, None) for name in ("keys", "values")]
+        found += [getattr(layer, name, None) for name in ("keys", "values", "indexer_keys")]
         for name in ("conv_states", "recurrent_states"):
             found += (getattr(layer, name, None) or {}).values()
     return [item for item in found if item is not None]
@@ -117,6 +117,12 @@ def test_fp8_as_transformers_quantises_it(name: str) -> None:
     assert held == USERS * float(cache_of(spec, CACHE_TYPES["fp8"]).bytes(9))
     scales = sum(part.numel() * part.element_size() for part in parts if not part.ndim)
     assert scales == 8 * spec.layers
+
+
+def test_a_window_keeps_of_a_latent_what_it_keeps_of_keys() -> None:
+    latent = from_hf_config(config_of("deepseek_v3", SMALL["deepseek_v3"]).to_json_string())
+    short, window = cache_of(latent).bytes(8), SlidingWindow(8)
+    assert cache_of(replace(latent, window=window)).bytes(np.array([8, 4096])).tolist() == [short, short]
 
 
 def test_chunks_of_llama_4_to_the_byte() -> None:

@@ -73,12 +73,12 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     """All products with weights but the short convolution and a gate of one row, which are no matrix products."""
     spec = SPECS[name]
     work, moe = layer_work(spec, FUSED, 2.0), spec.experts
-    layer = work.dense.flop.on(1, 1)
+    layer = work.dense.flop(1)
     if moe:
-        layer += work.moe_share * (moe.per_token * work.routed.flop.on(1, 1) + work.router.flop.on(1, 1))
+        layer += work.moe_share * (moe.per_token * work.routed.flop(1) + work.router.flop(1))
     parts = {part.id: part.flop for part in flops_per_token(spec, 4096).parts}
     counted = flops_per_token(spec, 4096).weights - parts.get("convolution", 0) - parts.get("shared_gate", 0)
-    assert work.layers * layer + work.head.flop.on(1, 1) == pytest.approx(counted)
+    assert work.layers * layer + work.head.flop(1) == pytest.approx(counted)
     assert work.layers * work.scan_flop == pytest.approx(parts.get("scan", 0))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
-from core.limits import limit
+from core.limits import cached, limit
 from core.units import QuantityText
 
 REPLICAS = 256
@@ -107,7 +106,7 @@ class Spread:
     overflowed: int
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def add_up(
     start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding = "nearest_even"
 ) -> SummationRun:
@@ -149,7 +148,7 @@ def _all_sums(start: float, addend: float, steps: int, fmt: FloatFormat, roundin
     return values
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def spread(start: float, addend: float, steps: int, fmt: FloatFormat) -> Spread:
     """Mean and deviation of `REPLICAS` sums under stochastic rounding, always with the same seed.
 
@@ -202,7 +201,7 @@ def _chances(
     return np.clip(chance, 0.0, 1.0)
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat, tuple[SummationRun, ...]], ...]:
     """Every format of `SHOWN` under every deterministic rounding."""
     return tuple(
@@ -223,7 +222,7 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
     return replace(read, final=copy.final, stalled=copy.stalled)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     """One sentence: what the sum should be, what it is, and where it stopped; a second one where it never moved."""
     run = add_up(start, addend, steps, fmt)
@@ -308,7 +307,7 @@ def drawn(
     return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= TABLE_BITS else None
 
 
-@lru_cache(maxsize=32)
+@cached("arrays_kept")
 def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str], ...], ...]:
     """A row per format of `SHOWN`: under every rounding the last sum and where it stalled; then the stochastic mean."""
     rows: list[tuple[tuple[str, str], ...]] = []
@@ -396,7 +395,7 @@ def _place(sums: npt.NDArray[np.float64], value: float) -> int:
     return int(np.searchsorted(sums[:-1], value))
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def _table(
     start: float, addend: float, fmt: FloatFormat, rounding: Rounding
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -415,7 +414,7 @@ def _table(
     return np.append(sums, beyond), np.append(to, sums.size)
 
 
-@lru_cache(maxsize=16)
+@cached("arrays_kept")
 def _values(fmt: FloatFormat) -> npt.NDArray[np.float64]:
     values = decode(np.arange(1 << fmt.bits, dtype=np.uint64), fmt)
     return values[np.isfinite(values)] + 0.0

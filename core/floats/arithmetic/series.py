@@ -11,7 +11,6 @@ import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from core.floats.arithmetic.rounded_sums import RoundedSums
 from core.floats.codec import decode, encode
 from core.floats.formats import FloatFormat
 from core.formula import Source
-from core.limits import limit
+from core.limits import cached, limit
 from core.units import QuantityError, scientific, significant
 from core.wording import signed
 
@@ -71,7 +70,7 @@ def read_series(text: str) -> str:
     return text.strip()
 
 
-@lru_cache(maxsize=4)
+@cached("large_results_kept")
 def terms(text: str, count: int) -> Terms:
     """The first ``count`` terms: of an expression of k = 1, 2, …, drawn (``normal``, ``uniform``), or a list repeated.
 
@@ -117,7 +116,7 @@ def _worked_out(node: ast.expr, k: Terms) -> Any:
             raise ValueError(ast.dump(node))
 
 
-@lru_cache(maxsize=4)
+@cached("large_results_kept")
 def kept(text: str, count: int, fmt: FloatFormat) -> Any:
     """The terms as ``fmt`` holds them, each rounded once, in the type that adds in it, or float64."""
     name = DTYPES.get(fmt.name, "float64")
@@ -179,7 +178,7 @@ class Summed:
     error: float
 
 
-@lru_cache(maxsize=16)
+@cached("results_kept")
 def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, tuple[Summed, ...]]:
     """The sum of the terms as typed, correctly rounded, and what each order makes of them; terms are stored first.
 

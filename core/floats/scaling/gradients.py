@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from core.limits import limit
+from core.limits import cached, limit
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,7 +91,7 @@ class DrawnGradients:
         return share(low, high, self.medians, self.course.spread, self.largest, self.course.count)
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def draw(course: Course) -> DrawnGradients:
     """The gradients of a run: log-normal magnitudes whose median drifts, wanders and sometimes jumps.
 

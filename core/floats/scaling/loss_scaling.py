@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import log2_exact
 from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, DrawnGradients, Floats, draw, share
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 from core.units import significant
 
 NOTHING = 1e-12
@@ -92,7 +92,7 @@ class Scaled:
         return 1 - self.zero - self.subnormal - self.overflow
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def scale_loss(
     median: float,
     spread: float,
@@ -194,7 +194,7 @@ def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) ->
     return scales, skipped
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def follow(course: Course, scaler: Scaler, fmt: FloatFormat) -> Followed:
     """A dynamic loss scale over the gradients of a run, kept in ``fmt``: a step whose largest overflows is skipped."""
     drawn = draw(course)
@@ -205,7 +205,7 @@ def follow(course: Course, scaler: Scaler, fmt: FloatFormat) -> Followed:
     return Followed(drawn, fmt, scaler, scales, skipped, zero, float(drawn.share(-math.inf, flush).mean()))
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def best_power(median: float, spread: float, fmt: FloatFormat, most: int = 40) -> int:
     """The smallest power up to ``most`` that loses least to zero and overflow, up to one gradient in a billion."""
     lost = [s.zero + s.overflow for s in (scale_loss(median, spread, power, fmt) for power in range(most + 1))]
@@ -257,7 +257,7 @@ def course_line(course: Course) -> str:
     )
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def model_notes() -> tuple[str, ...]:
     """What the gradients of a run are drawn from."""
     return (

@@ -116,7 +116,7 @@ def _unread(family: Family, text: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys with a value that were not read, except those that change no count."""
     read = {name for names in family.keys.values() for name in names} | {*family.only, *family.inert, *TEXT_PARTS}
     read |= {key for key, value in family.built.items() if text.get(key) == value}
-    outer = {name.partition(".")[0] for name in read}
+    outer = {name.partition(".")[0] for name in read if "." in name}
 
     def left(part: Mapping[str, Any], where: str) -> list[str]:
         parts: list[str] = []
@@ -200,7 +200,18 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
     *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp", "state_inner", "pattern"),
-    *("route_groups", "groups_per_token", "routing"),
+    *("route_groups", "groups_per_token", "routing", "blocks", "moe_types", "moe_marks", "moe_until", "latent"),
+    *(
+        "attending",
+        "window_marks",
+        "window_heads",
+        "window_kv_heads",
+        "global_kv_heads",
+        "layer_embedding",
+        "multiple",
+    ),
+    *("index_heads", "index_dim", "index_chosen", "index_types", "index_marks", "per_token", "expert_width"),
+    *("per_layer", "window_size", "layer_vocab", "ffn_multiplier", "compress_ratios", "output_groups", "output_rank"),
 }
 """Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
 
@@ -321,7 +332,11 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
     listed = set(f.dense_listed or ())
     first, every = f.dense_first or 0, f.moe_every or 1
     at = every - 1 if f.moe_offset is None else f.moe_offset
-    if f.moe_listed is not None:
+    marks = f.moe_marks if isinstance(f.moe_marks, list) else None
+    if f.moe_types is not None or marks:
+        kinds = [kind == "sparse" for kind in f.moe_types or ()] or [bool(mark) for mark in marks or ()]
+        dense = sum(not mixed for mixed in kinds[: f.layers])
+    elif f.moe_listed is not None:
         mixed = set(f.moe_listed)
         dense = sum(i not in mixed for i in range(f.layers))
     else:
@@ -336,7 +351,9 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         dense_layers=dense,
         router_bias=f.router_bias,
         shared_width=f.shared_width or 0,
-        shared_gate=bool(f.shared_width),
+        shared_gate=bool(f.shared_width) and f.shared_gated,
+        latent=f.latent or 0,
+        latent_norm=f.latent_norm and bool(f.latent),
         **expert_groups(f),
     )
 

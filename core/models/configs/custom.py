@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
-from core.models.catalog import CatalogModel, nearest_dense
+from core.models.catalog import CatalogModel
 from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counts_only import CountedModel, read_counted
+from core.models.flops import flops_per_token
 from core.models.mixer import NAMES
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.models.spec_text import read_spec
+from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in
 from core.units import format_count
 
 NAME = "Your model"
@@ -61,10 +63,9 @@ def own_model(spec: TransformerSpec) -> CatalogModel:
 
 
 def counted_model(counted: CountedModel) -> CatalogModel:
-    """A model known by its counts alone. Its layers are those of a dense model as large, for want of its own."""
-    stand_in = nearest_dense(counted.active)
+    """A model known by its counts alone. For want of its own layers it has those of a stand-in with the same counts."""
     return replace(
-        own_model(stand_in.spec),
+        own_model(mixture_stand_in(counted.total, counted.active)),
         name=f"Your {counted.made}",
         parameters=counted.total,
         active=counted.active,
@@ -148,10 +149,33 @@ def about_counted(counted: CountedModel) -> str:
     """A model known by its counts in one line."""
     active = f", {format_count(counted.active)} active" if counted.active != counted.total else ""
     by = counted.by.replace("_", " ")
+    mixed = counted.active != counted.total
+    proxy = "a mixture of experts" if mixed else "a dense model"
     return (
         f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}. Its layers are not "
-        "known by formula, so where layers are drawn, those of a dense model as large stand in."
+        f"known, so days, memory, and cache are those of {proxy} with the same counts."
+        + (f" The median error of its step time is {MIXTURE_ERROR:.0%}." if mixed else "")
     )
+
+
+def about_built(spec: TransformerSpec, built: CountedModel) -> str:
+    """How a shape that was read from a config compares with the model that was built from it."""
+    beyond = built.total - parameters(spec).total
+    if not beyond:
+        return f"**Checked by building it:** {built.made} has as many parameters."
+    if beyond > 0:
+        return (
+            f"**Built whole, it has {built.total:,} parameters:** {beyond:,} of {built.made} are outside this shape, "
+            "such as what reads images or sound."
+        )
+    return f"**Built, {built.made} has {built.total:,} parameters,** {-beyond:,} fewer than this shape. Check the file."
+
+
+def is_like(draft: TransformerSpec, built: CountedModel) -> bool:
+    """Whether a draft is the model that was built: as many parameters, all and active, and the same FLOPs."""
+    counts = parameters(draft)
+    same = (counts.total, counts.active) == (built.total, built.active)
+    return same and all(n * flops_per_token(draft, n, "eager").forward == flop for n, flop in built.flop.items())
 
 
 def about(spec: TransformerSpec) -> str:
@@ -164,7 +188,22 @@ def about(spec: TransformerSpec) -> str:
     if spec.window:
         sentences.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
     if mixer := spec.mixer:
-        sentences.append(f"{NAMES[mixer.kind]} in place of attention in {mixer.layers} of {spec.layers} layers")
+        place = "in parallel with" if mixer.parallel else "in place of"
+        sentences.append(f"{NAMES[mixer.kind]} {place} attention in {mixer.layers} of {spec.layers} layers")
+    for other in spec.others:
+        seen = f"a window of {other.window:,} tokens" if other.window else "all tokens"
+        sizes = f"{other.heads} heads of {other.head_dim}, {other.kv_heads} for keys and values"
+        sentences.append(f"{other.layers} attention layers with {sizes}, that see {seen}")
+    if spec.bare_layers:
+        sentences.append(f"{spec.bare_layers} layers without attention")
+    if indexer := spec.indexer:
+        sentences.append(f"an indexer that chooses {indexer.chosen:,} tokens for attention")
+    if spec.networks:
+        sentences.append(f"feed-forward networks of {1 + len(spec.networks)} widths")
+    if spec.experts and spec.experts.latent:
+        sentences.append(f"experts that compute in a width of {spec.experts.latent:,}")
+    if spec.streams > 1:
+        sentences.append(f"{spec.streams} residual streams")
     if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
         sentences.append(f"each token’s experts in {moe.groups_per_token} of {moe.route_groups} groups")
     if spec.mtp_modules:

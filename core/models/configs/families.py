@@ -9,13 +9,23 @@ https://github.com/huggingface/transformers/tree/main/src/transformers/models
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from core.models.configs.json_text import NoClosedFormError
 from core.models.configs.keys import Family, keys
 from core.models.mixer import Mixer
-from core.models.spec import Experts
+from core.models.spec import (
+    AttentionLayers,
+    CompressedAttention,
+    DenseLayers,
+    Experts,
+    Indexer,
+    KeyValues,
+    SlidingWindow,
+)
 from core.models.spec_error import SpecError
 from core.rows import read_rows, read_values
 
@@ -123,13 +133,17 @@ def _mamba_alone(f: Fields) -> Mapping[str, Any]:
     return {"mixer": _mamba(f, f.layers)}
 
 
-def _mamba2(f: Fields) -> Mapping[str, Any]:
-    heads, width = f.state_heads or 0, f.state_width or 0
-    if heads * width != (f.state_expand or 0) * f.hidden:
-        raise SpecError("state_heads", heads, f"with a width of {width:,} they must add up to expand · hidden_size.")
-    mixer = Mixer(
+def _mamba2(f: Fields, layers: int, *, parallel: bool = False) -> Mixer:
+    """A Mamba-2 mixer whose heads add up to its inner width, or to the multiple of the hidden width that is said."""
+    heads = f.state_heads or 0
+    inner = f.state_inner or (f.state_expand or 0) * f.hidden
+    width = inner // max(heads, 1) if f.state_width in ("auto", None) else int(f.state_width)
+    if inner and heads * width != inner:
+        rule = f"with a width of {width:,} they must add up to {inner:,}, the inner width (expand · hidden_size)."
+        raise SpecError("state_heads", heads, rule)
+    return Mixer(
         kind="mamba2",
-        layers=f.layers,
+        layers=layers,
         heads=heads,
         width=width,
         state=f.state_rows or 0,
@@ -137,8 +151,13 @@ def _mamba2(f: Fields) -> Mapping[str, Any]:
         conv=f.state_conv or 0,
         bias=f.state_bias,
         conv_bias=f.conv_bias,
+        parallel=parallel,
+        gate_normed=f.state_normed,
     )
-    return {"mixer": mixer}
+
+
+def _mamba2_alone(f: Fields) -> Mapping[str, Any]:
+    return {"mixer": _mamba2(f, f.layers)}
 
 
 def _jamba(f: Fields) -> Mapping[str, Any]:
@@ -152,23 +171,35 @@ def _jamba(f: Fields) -> Mapping[str, Any]:
     return parts if (f.experts or 0) > 1 else {**parts, "experts": None}
 
 
-_LAYER_KINDS = {"linear_attention": True, "full_attention": False}
+_STATES = {
+    "linear_attention": True,
+    "mamba": True,
+    "conv": True,
+    "full_attention": False,
+    "attention": False,
+    "sliding_attention": False,
+}
+"""Kinds of layers as configs list them, and whether a state replaces attention."""
+
+
+def _states(f: Fields, usual: Callable[[int], bool]) -> int:
+    """How many layers have a state: those that the config lists, or where ``usual`` says so of a layer."""
+    if f.layer_types is None:
+        return sum(map(usual, range(f.layers)))
+    if len(f.layer_types) != f.layers or not set(f.layer_types) <= set(_STATES):
+        raise SpecError("layer_types", f.layer_types, f"it has {f.layers} of {' and '.join(_STATES)}.")
+    return sum(_STATES[kind] for kind in f.layer_types)
 
 
 def _qwen3_next(f: Fields) -> Mapping[str, Any]:
-    if f.layer_types is None:
-        states = sum((layer + 1) % (f.attention_every or 4) != 0 for layer in range(f.layers))
-    elif len(f.layer_types) != f.layers or not set(f.layer_types) <= set(_LAYER_KINDS):
-        raise SpecError("layer_types", f.layer_types, f"it has {f.layers} of {' and '.join(_LAYER_KINDS)}.")
-    else:
-        states = sum(_LAYER_KINDS[kind] for kind in f.layer_types)
+    states = _states(f, lambda layer: (layer + 1) % (f.attention_every or 4) != 0)
     if not states:
         return {}
     mixer = Mixer(
         kind="delta",
         layers=states,
         heads=f.state_heads or 0,
-        width=f.state_width or 0,
+        width=int(f.state_width or 0),
         state=f.state_rows or 0,
         groups=f.state_groups or 0,
         conv=f.state_conv or 0,
@@ -176,38 +207,223 @@ def _qwen3_next(f: Fields) -> Mapping[str, Any]:
     return {"mixer": mixer}
 
 
+def _kimi_linear(f: Fields) -> Mapping[str, Any]:
+    """Latent attention without rotation in some layers, a delta rule gated by channel in the others."""
+    states = _states(f, lambda layer: not layer or layer % 4 != 0)
+    if f.attending is not None:
+        states = f.layers - len(f.attending)
+    width, heads = int(f.state_width or 0), f.state_heads or 0
+    mixer = Mixer(
+        "kda",
+        max(states, 1),
+        heads,
+        width,
+        width,
+        heads,
+        f.state_conv or 0,
+        width,
+        gate_ranked=not f.full_gate,
+    )
+    return {"mixer": mixer if states else None, "attention_gate": f.gated}
+
+
+def _lfm2(f: Fields) -> Mapping[str, Any]:
+    """Short convolutions, with attention in the layers that are listed; widths of networks are rounded up."""
+    attending = range(f.layers) if f.attending is None else f.attending
+    states = _states(f, lambda layer: layer not in attending)
+    biases: dict[str, Any] = {"bias": f.conv_bias, "conv_bias": f.conv_bias}
+    mixer = Mixer("convolution", states, f.hidden, 1, 1, conv=f.state_conv or 0, **biases) if states else None
+    if not f.adjusted:
+        return {"mixer": mixer}
+    multiple = f.multiple or 1
+    width = int(int(2 * (f.ffn or 0) / 3) * min(f.ffn_multiplier or 1, 64))
+    return {"mixer": mixer, "ffn": multiple * math.ceil(width / multiple)}
+
+
+def _falcon_h1(f: Fields) -> Mapping[str, Any]:
+    return {"mixer": _mamba2(f, f.layers, parallel=True)}
+
+
+def _granite_hybrid(f: Fields) -> Mapping[str, Any]:
+    """Mamba-2 and attention, with a network that every token runs in addition to the experts, or alone."""
+    states = _states(f, lambda _: True)
+    parts: dict[str, Any] = {"mixer": _mamba2(f, states) if states else None}
+    if not f.experts:
+        return {**parts, "experts": None, "ffn": f.shared_width or 0}
+    wide: dict[str, Any] = {"shared": 1, "shared_width": f.shared_width or 0}
+    return {**parts, "experts": Experts(f.experts, f.per_token or 0, f.ffn or 0, **wide)}
+
+
 _BLOCKS = {"linear_attention": "M", "mamba": "M", "full_attention": "*", "attention": "*", "moe": "E", "mlp": "-"}
 """What Nemotron-H's list of blocks calls each, and the letter of it in the pattern that older files have."""
 
 
 def _nemotron_h(f: Fields) -> Mapping[str, Any]:
-    """A state or attention and the mixture after it are one layer; where none follows, the layer is a bare one."""
+    """A state or attention and the network or mixture after it are one layer; where none follows, it is a bare one."""
     pattern = "".join(_BLOCKS.get(block, "?") for block in f.layer_types or ()) or f.pattern or ""
-    states, layers, mixed = pattern.count("M"), pattern.count("M") + pattern.count("*"), pattern.count("E")
-    if layers + mixed != len(pattern) or not 0 < mixed <= layers or not states:
-        rule = "Nemotron-H is counted with states, attention and no more mixtures than there are of both."
+    states, mixed, dense = (pattern.count(letter) for letter in "ME-")
+    layers = states + pattern.count("*")
+    if layers + mixed + dense != len(pattern) or not 0 < mixed + dense <= layers:
+        rule = "Nemotron-H is counted with no more networks and mixtures than there are states and attention."
         raise NoClosedFormError("nemotron_h", "hybrid_override_pattern", pattern, rule, '"MEM*E"')
-    mixer = Mixer(
-        kind="mamba2",
-        layers=states,
-        heads=f.state_heads or 0,
-        width=f.state_width or 0,
-        state=f.state_rows or 0,
-        groups=f.state_groups or 0,
-        conv=f.state_conv or 0,
-        bias=f.state_bias,
-        conv_bias=f.conv_bias,
+    wide: dict[str, Any] = {"shared": 1, "shared_width": f.shared_width or 0, "latent": f.latent or 0}
+    experts = Experts(f.experts or 0, f.per_token or 0, f.expert_width or 0, **wide, **expert_groups(f))
+    bare = layers - mixed - dense
+    networks = (DenseLayers(bare, 0),) if bare and dense else ()
+    return {
+        "layers": layers,
+        "mixer": _mamba2(f, states) if states else None,
+        "experts": replace(experts, dense_layers=layers - mixed) if mixed else None,
+        "ffn": (f.ffn or 0) if dense else 0,
+        "networks": networks,
+    }
+
+
+def _object(value: object) -> dict[str, object]:
+    """A value of a config where it is an object; elsewhere an empty one."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _nemotron_nas(f: Fields) -> Mapping[str, Any]:
+    """A search left each layer its own width, or no attention, or no network."""
+    attended, widths = Counter[int](), Counter[int]()
+    for block in f.blocks or ():
+        attention, network = (_object(block.get(part)) for part in ("attention", "ffn"))
+        if attention.get("replace_with_linear") or network.get("replace_with_linear"):
+            raise NoClosedFormError("nemotron-nas", "block_configs", "replace_with_linear", "it is not counted.", "{}")
+        group, times = attention.get("n_heads_in_group") or 1, network.get("ffn_mult") or 0
+        if not isinstance(group, int) or not isinstance(times, int | float) or not 0 <= times < f.hidden:
+            raise SpecError("blocks", str(block)[:60], "n_heads_in_group and ffn_mult are numbers.")
+        if not 1 <= group <= f.heads:
+            raise SpecError("blocks", str(block)[:60], f"a group has from 1 to {f.heads} heads.")
+        attended[0 if attention.get("no_op") else f.heads // group] += 1
+        widths[0 if network.get("no_op") else 256 * math.ceil(int(2 * times * f.hidden / 3) / 256)] += 1
+    if sum(widths.values()) != f.layers or not {*attended} - {0}:
+        raise SpecError("blocks", sum(widths.values()), f"it describes {f.layers} layers, some with attention.")
+    (kv_heads, _), *other = sorted((item for item in attended.items() if item[0]), key=lambda item: -item[1])
+    (ffn, _), *networks = sorted((item for item in widths.items() if item[0]), key=lambda item: -item[1])
+    head_dim = f.hidden // f.heads
+    return {
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "ffn": ffn,
+        "bare_layers": attended[0],
+        "others": tuple(AttentionLayers(layers, f.heads, keys, head_dim) for keys, layers in other),
+        "networks": tuple(DenseLayers(layers, width) for width, layers in [*networks, (0, widths[0])] if layers),
+    }
+
+
+def _windowed_layers(f: Fields, usual: Callable[[int], bool]) -> list[bool]:
+    """Which layers have the sliding window."""
+    if f.window_marks is not None:
+        return [bool(mark) for mark in f.window_marks[: f.layers]]
+    kinds = f.layer_types[: f.layers] if f.layer_types else None
+    return [kind == "sliding_attention" for kind in kinds] if kinds else [usual(i) for i in range(f.layers)]
+
+
+def _gemma4(f: Fields) -> Mapping[str, Any]:
+    """Windowed layers with heads of one width, and layers that see everything with heads of another."""
+    windowed = _windowed_layers(f, lambda layer: (layer + 1) % 6 != 0)
+    windowed[-1:] = [False]
+    if f.layer_embedding and f.layer_vocab not in (None, f.vocab):
+        raise SpecError("layer_vocab", f.layer_vocab, "layers look up as many tokens as there are.", f.vocab)
+    if f.sharing >= f.layers:
+        raise SpecError("sharing", f.sharing, f"of {f.layers} layers the first projects its own keys and values.", 0)
+    own = f.layers - f.sharing
+    other = next(iter(f.per_layer.values())) if f.per_layer else {}
+    keys, width = other.get("num_key_value_heads", f.global_kv_heads), other.get("head_dim", f.global_head_dim)
+    wide = (f.heads, (keys if f.keys_are_values else None) or f.kv_heads or f.heads, width or 0)
+    narrow = (f.heads, f.kv_heads or f.heads, f.head_dim or 0)
+    layers: list[tuple[int, tuple[int, int, int], int, KeyValues]] = [
+        (windowed[:own].count(False), wide, 0, "one" if f.keys_are_values else "own"),
+        (windowed[own:].count(True), narrow, f.window or 0, "earlier"),
+        (windowed[own:].count(False), wide, 0, "earlier"),
+    ]
+    mixture: dict[str, Any] = {"experts": None}
+    if f.moe_on and f.experts:
+        dense: dict[str, Any] = {"shared": 1, "shared_width": f.ffn or 0, "router_scaled": True, "norms": 3}
+        mixture = {"experts": Experts(f.experts, f.per_token or 0, f.expert_width or 0, **dense)}
+    return {
+        **mixture,
+        "window": SlidingWindow(f.window) if f.window else None,
+        "others": tuple(
+            AttentionLayers(count, *sizes, window=window, keys=keys) for count, sizes, window, keys in layers if count
+        ),
+        "networks": (DenseLayers(f.sharing, 2 * (f.ffn or 0)),) if f.double_wide and f.sharing else (),
+        "layer_embedding": f.layer_embedding or 0,
+    }
+
+
+def _other_windows(f: Fields, times: int = 1) -> Mapping[str, Any]:
+    """Windowed layers whose heads are other than those of layers that see everything (MiMo-V2, Step 3)."""
+    windowed = _windowed_layers(f, lambda layer: bool(layer) and (layer + 1) % 6 != 0 and bool(f.window)).count(True)
+    heads, head_dim = f.window_heads or f.heads, f.head_dim or 0
+    kv_heads = f.window_kv_heads or times * (f.kv_heads or heads)
+    window = (f.window or 0) if f.window_size is None else f.window_size + 1
+    sizes: dict[str, Any] = {"value_dim": f.value_dim or 0, "window": window, "sinks": f.window_sinks}
+    others = (AttentionLayers(windowed, heads, kv_heads, head_dim, **sizes),) if windowed else ()
+    return {"others": others, "value_width": f.value_dim or 0, "window": None, "latent": None}
+
+
+def _sparse(f: Fields) -> Mapping[str, Any]:
+    """An indexer in every layer, in those that are marked, or in every few, whose choice the following ones use."""
+    if not f.index_heads or not f.index_dim or not f.index_chosen:
+        return {}
+    every, start = f.index_every or 1, f.index_from or 0
+    layers = sum(max(i - start + 1, 0) % every == 0 for i in range(f.layers))
+    if f.index_types is not None:
+        layers = f.index_types[: f.layers].count("full")
+    return {"indexer": Indexer(f.index_heads, f.index_dim, f.index_chosen, layers % f.layers) if layers else None}
+
+
+_COMPRESSED = {
+    "compressed_sparse_attention": "sparse",
+    "heavily_compressed_attention": "heavy",
+    4: "sparse",
+    128: "heavy",
+}
+
+
+def _deepseek_v4(f: Fields) -> Mapping[str, Any]:
+    """Layers that see a window, entries that an indexer chooses, or all entries of many tokens each."""
+    usual = ["heavy" if i < 2 or i % 2 == 0 else "sparse" for i in range(f.layers)]
+    listed = [_COMPRESSED.get(kind, "") for kind in f.layer_types or f.compress_ratios or ()][: f.layers]
+    kinds = listed or usual
+    low = (f.query_rank or 0, f.output_groups or 0, f.output_rank or 0)
+    return {
+        "compressed": CompressedAttention(*low, sparse=kinds.count("sparse"), heavy=kinds.count("heavy")),
+        "indexer": Indexer(f.index_heads or 0, f.index_dim or 0, f.index_chosen or 0),
+        "window": SlidingWindow(f.window or 0),
+        "streams": f.streams,
+        "latent": None,
+    }
+
+
+def _minimax_m3(f: Fields) -> Mapping[str, Any]:
+    """Experts are as wide as other configs' dense networks, and dense ones have a width of their own."""
+    kinds = [kind == "minimax_m3_sparse" for kind in f.layer_types or ()]
+    layers = sum(map(bool, (f.index_marks or kinds)[: f.layers]))
+    chosen = (f.index_chosen or 0) * (f.multiple or 1)
+    indexer = Indexer(f.index_heads or 0, f.index_dim or 0, chosen, layers % f.layers, normed=True) if layers else None
+    return {"ffn": f.dense_ffn or f.ffn or 0, "indexer": indexer}
+
+
+def _bailing(f: Fields) -> Mapping[str, Any]:
+    return {"qk_norm": "head" if f.qk_normed else "none"}
+
+
+def _ernie(f: Fields) -> Mapping[str, Any]:
+    """Experts between two layers; biases throughout, that of the head among them, or none."""
+    until = f.layers - 1 if f.moe_until in (None, -1) else f.moe_until
+    dense = sum(
+        not ((i + 1) % (f.moe_every or 1) == 0 and (f.dense_first or 0) <= i <= (until or 0)) for i in range(f.layers)
     )
-    experts = Experts(
-        count=f.experts or 0,
-        per_token=f.per_token or 0,
-        width=f.expert_width or 0,
-        shared=1,
-        dense_layers=layers - mixed,
-        shared_width=f.shared_width or 0,
-        **expert_groups(f),
-    )
-    return {"layers": layers, "mixer": mixer, "experts": experts}
+    wide = (f.shared or 0) * (f.expert_width or 0)
+    shared: dict[str, Any] = {"shared": int(wide > 0), "shared_width": wide, "dense_layers": dense, "router_bias": True}
+    return {
+        "experts": Experts(f.experts or 0, f.per_token or 0, f.expert_width or 0, **shared),
+        "head_bias": f.ffn_bias,
+    }
 
 
 _WINDOWS: Mapping[str, Callable[[Fields, int], bool]] = {
@@ -231,28 +447,54 @@ _RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
     "glm_mixture": _glm_mixture,
     "learned_activation": _learned_activation,
     "mamba": _mamba_alone,
-    "mamba2": _mamba2,
+    "mamba2": _mamba2_alone,
     "jamba": _jamba,
     "qwen3_next": _qwen3_next,
     "nemotron_h": _nemotron_h,
+    "nemotron_nas": _nemotron_nas,
+    "kimi_linear": _kimi_linear,
+    "lfm2": _lfm2,
+    "falcon_h1": _falcon_h1,
+    "granite_hybrid": _granite_hybrid,
+    "gemma4": _gemma4,
+    "other_windows": _other_windows,
+    "mimo_v2": lambda f: _other_windows(f, 2),
+    "sparse": _sparse,
+    "ernie": _ernie,
+    "minimax_m3": _minimax_m3,
+    "bailing": _bailing,
+    "deepseek_v4": _deepseek_v4,
 }
 """What follows from a config's fields, by the name in the table."""
 
 
-def _family(row: Mapping[str, str]) -> Family:
+def _family(row: Mapping[str, str], like: Family | None) -> Family:
+    """Return the family of a row, which may say only what is other than in the family that it is like."""
     return Family(
         row["name"],
-        keys(row["keys"]),
-        read_values(row["defaults"]),
-        read_values(row["fixed"]),
-        _RULES[row["rule"]],
-        _WINDOWS[row["window"]] if row["window"] else None,
-        read_values(row["only"]),
-        row["note"],
-        tuple(row["inert"].split()),
-        read_values(row["built"]),
+        _merged(like.keys if like else {}, keys(row["keys"])),
+        {**(like.defaults if like else {}), **read_values(row["defaults"])},
+        {**(like.fixed if like else {}), **read_values(row["fixed"])},
+        like.derived if like and not row["rule"] else _RULES[row["rule"]],
+        _WINDOWS[row["window"]] if row["window"] else like.windowed if like else None,
+        {**(like.only if like else {}), **read_values(row["only"])},
+        row["note"] or (like.note if like else ""),
+        (*(like.inert if like else ()), *row["inert"].split()),
+        {**(like.built if like else {}), **read_values(row["built"])},
     )
 
 
-FAMILIES: Mapping[str, Family] = {row["model_type"]: _family(row) for row in read_rows("model_families")}
+def _merged(inherited: Mapping[str, tuple[str, ...]], own: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the keys of both, without those that the family does not have (``field=-``)."""
+    return {field: names for field, names in {**inherited, **own}.items() if names != ("-",)}
+
+
+def _families() -> dict[str, Family]:
+    families: dict[str, Family] = {}
+    for row in read_rows("model_families"):
+        families[row["model_type"]] = _family(row, families.get(row["like"]))
+    return families
+
+
+FAMILIES: Mapping[str, Family] = _families()
 """Every family read, by its ``model_type``."""

@@ -5,7 +5,7 @@ Imported where a config is read and not before: pydantic takes a tenth of a seco
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,7 +54,7 @@ class Fields(BaseModel):
     rotary_layers: list[int] | None = None
     rotary_every: Size | None = None
     experts: Maybe | None = None
-    per_token: Size | None = None
+    per_token: Maybe | None = None
     expert_width: Size | None = None
     route_groups: Size | None = None
     groups_per_token: Size | None = None
@@ -77,7 +77,7 @@ class Fields(BaseModel):
     attention_offset: Maybe | None = None
     state_rows: Size | None = None
     state_heads: Size | None = None
-    state_width: Size | None = None
+    state_width: Size | Literal["auto"] | None = None
     state_groups: Size | None = None
     state_conv: Size | None = None
     state_expand: Size | None = None
@@ -85,3 +85,43 @@ class Fields(BaseModel):
     state_bias: bool = False
     conv_bias: bool = False
     step_rank: Size | Literal["auto"] | None = None
+    full_gate: bool = False
+    shared_gated: bool = True
+    dense_ffn: Size | None = None
+    state_normed: bool = True
+    blocks: list[dict[str, Any]] | None = None
+    moe_types: list[str] | None = None
+    moe_marks: list[int] | Maybe | None = None
+    moe_until: int | None = None
+    latent: Maybe | None = None
+    latent_norm: bool = False
+    gated: bool = False
+    attending: list[int] | None = None
+    window_size: Maybe | None = None
+    layer_vocab: Size | None = None
+    ffn_multiplier: float | int | None = None
+    window_marks: list[int] | None = None
+    window_heads: Size | None = None
+    window_kv_heads: Size | None = None
+    window_sinks: bool = True
+    per_layer: dict[str, dict[str, Size]] | None = None
+    global_kv_heads: Size | None = None
+    global_head_dim: Size | None = None
+    keys_are_values: bool = False
+    sharing: Maybe = 0
+    double_wide: bool = False
+    layer_embedding: Maybe | None = None
+    moe_on: bool = True
+    index_heads: Size | None = None
+    index_dim: Size | None = None
+    index_chosen: Size | None = None
+    index_types: list[str] | None = None
+    index_marks: list[int] | None = None
+    index_every: Size | None = None
+    index_from: Maybe | None = None
+    output_groups: Size | None = None
+    output_rank: Size | None = None
+    compress_ratios: list[int] | None = None
+    streams: Size = 1
+    adjusted: bool = False
+    multiple: Size | None = None

@@ -53,10 +53,35 @@ ALIASES: Mapping[str, str] = {
     "qwen2_vl_text": "qwen2",
     "qwen2_5_vl": "qwen2",
     "qwen2_5_vl_text": "qwen2",
+    "qwen3_vl": "qwen3",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe",
+    "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_5": "qwen3_5_text",
+    "qwen3_5_moe": "qwen3_5_moe_text",
+    "gemma4": "gemma4_text",
+    "kimi_k3": "kimi_linear",
+    "deepseek_ref": "deepseek_v4",
+    "lfm2_vl": "lfm2",
+    "step3p7": "step3p5",
+    "minimax_m3_vl": "minimax_m3",
+    "minimax_m3_vl_text": "minimax_m3",
 }
 """Other names of a family: older ones, and those of composites whose text part belongs to it."""
 
-COMPOSITES = ("gemma3", "llama4", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl")
+COMPOSITES = (
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "gemma4",
+    "gemma3",
+    "llama4",
+    "llava",
+    "mistral3",
+    "qwen2_vl",
+    "qwen2_5_vl",
+)
 """Other names that stand for a text model together with what reads images."""
 
 TEXT_PARTS = ("text_config", "llm_config", "language_config")

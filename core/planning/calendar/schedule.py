@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
 from itertools import combinations
 from types import MappingProxyType
 
@@ -20,7 +19,7 @@ from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.formula import Explanation, Symbol, formula
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, quarter
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.estimate import PlanEstimate, estimate
@@ -270,7 +269,7 @@ def schedule(
     return Schedule(fleet, start, due, tuple(placed), times)
 
 
-@lru_cache(maxsize=64)
+@cached("arrays_kept")
 def maintenance(closed: tuple[Closed, ...], monthly_hours: float, start: date) -> Pauses:
     """When nothing runs on any pool of a fleet."""
     return pauses_from(start, closed, monthly_hours, _YEAR_DAYS * limit("calendar_years"))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
-from core.limits import limit
+from core.limits import cached
 from core.planning.calendar.form import calendar_request
 from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.comparison import with_saved_results
@@ -37,7 +36,7 @@ def calendar_result(entry: Entry) -> CalendarResult:
     return _placed(tuple(entry.texts[field.id] for field in CALENDAR_FORM.fields))
 
 
-@lru_cache(maxsize=limit("answers_kept") // 8)
+@cached("arrays_kept")
 def _placed(texts: tuple[str, ...]) -> CalendarResult:
     """The same of a calendar's texts in the form's order, by which it is kept."""
     reading = CALENDAR_FORM.parse({field.id: text for field, text in zip(CALENDAR_FORM.fields, texts, strict=True)})

@@ -6,12 +6,11 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.fields import ParsedForm
-from core.limits import limit
+from core.limits import cached
 from core.planning.comparison.entry import RESULTS, Entry, results_of
 from core.planning.comparison.names import short_names
 from core.planning.estimate import PlanEstimate
@@ -84,7 +83,7 @@ def compare_plans(entries: Sequence[Entry]) -> tuple[ComparedPlan, ...]:
     return tuple(replace(compare_plan(entry), told_apart=name) for entry, name in zip(entries, names, strict=True))
 
 
-@lru_cache(maxsize=limit("answers_kept"))
+@cached("answers_kept")
 def _answered(texts: tuple[str, ...]) -> ComparedPlan:
     """The same of a plan's texts in the form's order, by which it is kept."""
     entry = Entry("", {field.id: text for field, text in zip(PLAN_FORM.fields, texts, strict=True)})

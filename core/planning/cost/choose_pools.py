@@ -12,12 +12,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.calendar_limits import memory_checks, shared_checks
@@ -258,7 +258,7 @@ OF_CATALOGUE = 5
 """
 
 
-@lru_cache(maxsize=16)
+@cached("arrays_kept")
 def choose_pools(runs: tuple[Run, ...], fleet: Fleet, start: date, due: date, prices: Prices) -> tuple[PoolLine, ...]:
     """The runs on each pool of the fleet, rented ones last, and where none is rented on those of the catalogue. The
     pools that they name, and how many they take, are not looked at; nor is the plan's cluster where it is part of a

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from core.budget.errors import BudgetError
+from core.limits import cached
 from core.models.catalog import catalog, model_named
 from core.models.spec import SpecError, TransformerSpec
 from core.planning.estimate import timed_estimate
@@ -43,7 +43,7 @@ class FineTuningTime:
     waiting: float
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
     """How fast a plan's layout trains; None where the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
@@ -129,7 +129,7 @@ _MORE = 1.2
 """By how much less than its share another model may hold: its embedding is another part of it."""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _dense_models() -> tuple[tuple[float, str], ...]:
     """Models that can be downloaded and fine-tuned whole in one account, from the smallest."""
     published = (m for m in catalog() if "/" in m.hf_id and m.laid_out and not m.spec.experts)
@@ -142,7 +142,7 @@ def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     return _largest_fitting(replace(plan, tokens=1e9, prices=None) if plan.own_layout else plan)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
     h = memory_estimate(plan)
     if h.fits == "unknown":

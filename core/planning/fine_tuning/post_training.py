@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.limits import cached
 from core.models.symbols import count
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.serving.serving import DEGREES, Serving, divides, serving
@@ -117,7 +117,7 @@ def _engine(h: MemoryEstimate) -> Serving | None:
     return next((s for s in tried if not s.weights.held + ANSWERS * s.user_bytes > room), tried[-1] if tried else None)
 
 
-@lru_cache(maxsize=64)
+@cached("results_kept")
 def post_training(h: MemoryEstimate) -> tuple[PostTraining, ...]:
     """What one accelerator of the plan holds under each method.
 

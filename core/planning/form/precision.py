@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from core.fields import Field, choice
+from core.limits import cached
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import ABSENT, CHOICES, STATE_CHOICES, OwnPolicy, own_like
 from core.training.optimizers import find_optimizer
@@ -67,7 +67,7 @@ def derived_texts(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {} if values[POLICY.id] == OWN_POLICY else _texts(values[POLICY.id], values["opt"])
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def _texts(policy: str, optimizer: str) -> Mapping[str, str]:
     own = own_like(find_policy(policy), find_optimizer(optimizer))
     states = {f"states {i}": state for i, state in enumerate(own.states)}

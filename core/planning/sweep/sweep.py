@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from core.budget.errors import BudgetError
-from core.limits import limit
+from core.limits import cached, limit
 from core.planning.does_not_fit import DoesNotFitError
 from core.planning.estimate import PlanEstimate, estimates
 from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
@@ -171,7 +171,7 @@ def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, within: Wit
     return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), within)
 
 
-@lru_cache(maxsize=limit("sweeps_kept"))
+@cached("sweeps_kept")
 def _sweep(
     texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], within: Within
 ) -> Sweep:

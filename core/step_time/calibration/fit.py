@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from core.limits import cached
 from core.step_time.calibration.measured_steps import StepRun
 from core.step_time.constants import BESIDE, Constant, Constants, family_of, resolved
 from core.step_time.step import default_states, step_over
@@ -54,7 +54,7 @@ def _seconds(run: StepRun, constants: Constants) -> Any:
     ).total
 
 
-@lru_cache(maxsize=1024)
+@cached("small_results_kept")
 def _states_of(run: StepRun) -> Any:
     return default_states(run.spec, find_policy(run.policy) if run.policy else None)
 

@@ -10,9 +10,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from core.hardware.cluster import Cluster
+from core.limits import cached
 from core.models.flop_formulas import hardware_flop_narayanan, train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec
@@ -207,7 +207,7 @@ def _unusable(row: Mapping[str, str], source: StepSource | None) -> str:
     return ""
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[StepLeftOut, ...], tuple[StepRun, ...]]:
     """Measured steps, rows left out, and rows with a memory reading and a whole layout."""
     steps: list[StepRun] = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
+from core.limits import cached
 from core.rows import read_rows, write_rows
 from core.step_time.calibration.fit import Floats, fit
 from core.step_time.calibration.measured_steps import StepRun, step_runs
@@ -45,7 +45,7 @@ def calibrated() -> Calibration:
     return Calibration(runs, constants, inside, left, constant_mfu(runs), errors_of(user_runs(), constants))
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def kept() -> Calibration:
     """The same as it was last written: nothing is fitted."""
     runs, constants = step_runs(), step_constants()

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
+from core.limits import cached
 from core.models.catalog import model_named
 from core.models.spec import TransformerSpec
 from core.models.spec_text import read_spec
@@ -33,7 +33,7 @@ def _written(row: Mapping[str, str], spec: TransformerSpec) -> Implementation:
     return written_under(layers, spec, find_policy(row["policy"]), EVERYTHING) if row["policy"] else layers
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def user_runs() -> tuple[StepRun, ...]:
     """Every row, in the table's order."""
     return tuple(_read(row) for row in read_rows(TABLE))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import permutations, zip_longest
 from typing import Literal, TypeAlias
 
+from core.limits import cached
 from core.rows import read_rows
 from core.tensors.layout import TensorLayout, contiguous_strides
 from core.tensors.parsing.text import read_shape
@@ -68,7 +68,7 @@ class Question:
     run: Trace
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def items() -> tuple[QuizItem, ...]:
     """Every row of the quiz."""
     return tuple(
@@ -89,7 +89,7 @@ def categories() -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.category for item in items()))
 
 
-@lru_cache(maxsize=128)
+@cached("results_kept")
 def question(number: int, seed: int = 0) -> Question:
     """The ``number``-th question of the order that ``seed`` gives; the same for everybody with the same two numbers.
 
@@ -99,7 +99,7 @@ def question(number: int, seed: int = 0) -> Question:
     return ask(order[number % len(order)], number, seed)
 
 
-@lru_cache(maxsize=32)
+@cached("results_kept")
 def _order(seed: int) -> tuple[QuizItem, ...]:
     """All items, a round through the categories at a time; those that are through are left out of later rounds."""
     rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)

@@ -6,9 +6,9 @@ import ast
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, cast
 
+from core.limits import cached
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.annotations import annotated
 from core.tensors.parsing.calls import CallReader
@@ -35,7 +35,7 @@ _MODULE = (
 """What every module of ``torch.nn`` can be asked."""
 
 
-@cache
+@cached("tables_kept")
 def _layers() -> Mapping[str, ast.ClassDef]:
     classes = [node for node in ast.parse(LAYERS).body if isinstance(node, ast.ClassDef)]
     return {node.name: node for node in classes}

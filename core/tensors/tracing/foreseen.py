@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
+from core.limits import cached
 from core.tensors.operations.guards import check_elements, check_work, padded_numel
 from core.tensors.operations.values import ExpressionError
 
@@ -30,7 +30,7 @@ def foresee(torch: Any, call: Callable[[Sequence[Any]], Any], inputs: Sequence[A
         return
 
 
-@cache
+@cached("tables_kept")
 def _parts() -> Any:
     """A mode in which every part of an operation is held against the caps."""
     import torch

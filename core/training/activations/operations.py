@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.models.operations import Dispatch, GroupedLinear, Linear, Op
+from core.limits import cached
+from core.models.operation import Dispatch, GroupedLinear, Linear, Op
 from core.models.spec import TransformerSpec
 from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of, split_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
@@ -72,7 +72,7 @@ class KeptTensor:
         return np.greater(layout.expert, 1) * 1 if self.sent else 1
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def kept_by_operation(
     spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, residual: int | None = None
 ) -> tuple[KeptTensor, ...]:

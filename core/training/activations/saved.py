@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.models.operations import (
+from core.models.operation import (
     Activation,
     Add,
     AttentionCore,
@@ -17,6 +17,7 @@ from core.models.operations import (
     Convolution,
     Dispatch,
     GroupedLinear,
+    IndexCore,
     Linear,
     Multiply,
     Norm,
@@ -26,9 +27,9 @@ from core.models.operations import (
     Tensor,
     View,
     Writer,
-    operations,
 )
-from core.models.operations import Split as ModelSplit
+from core.models.operation import Split as ModelSplit
+from core.models.operations import operations
 from core.models.spec import TransformerSpec, modelled
 from core.training.activations.tensors import (
     DELTA_CHUNK,
@@ -55,6 +56,7 @@ _NAMES: Mapping[str, str] = {
     "norm": "final norm",
     "self_attn.q_norm": "query norm",
     "self_attn.k_norm": "key norm",
+    "self_attn.v_norm": "value norm",
     "self_attn.q_a_layernorm": "query latent norm",
     "self_attn.kv_a_layernorm": "key/value latent norm",
     "self_attn.g_proj": "attention gate",
@@ -83,7 +85,7 @@ _DROPPED = ("layernorm", "act", "mla_up_proj")
 
 def layer_operations(spec: TransformerSpec, kind: LayerKind) -> tuple[Op, ...]:
     """Return the operations of a layer, of attention and of a state where some layers have either."""
-    fed = "moe" if kind == "experts" else "dense" if spec.ffn else ""
+    fed = "moe" if kind == "experts" else "dense" if spec.ffn or spec.networks else ""
     return tuple(op for op in operations(spec) if op.block in (*ATTENTION_BLOCKS, fed))
 
 
@@ -141,7 +143,8 @@ class _Saved:
         self.seen: set[Tensor] = set()
         self.rows: dict[str, SavedTensor] = {}
         self.gpt2 = written_as_gpt2(spec, how)
-        self.delta = spec.mixer is not None and spec.mixer.kind == "delta"
+        self.kind = spec.mixer.kind if spec.mixer else ""
+        self.delta = self.kind in ("delta", "kda")
 
     def tensors(self) -> tuple[SavedTensor, ...]:
         """Return what all operations keep, without tensors that partial training leaves empty."""
@@ -156,20 +159,27 @@ class _Saved:
                 self.norm(op)
             case Linear():
                 self.matmul(op)
+            case IndexCore():
+                pass  # It is trained apart, on what it chose.
             case AttentionCore():
                 self.attention(op)
             case Convolution():
-                self.keep(self.maker[op.reads[0]].reads[0], op)
+                self.keep(self.source(op.reads[0]), op)
                 if self.how.written_out or self.delta:
                     self.keep(op.makes[0], op)
             case Scan():
                 if self.spec.mixer and self.delta:
                     self.add("state: products of keys in a chunk", op, DELTA_CHUNK * self.spec.mixer.heads, self.width)
                 self.keep(op.makes[0], op)
+                for decay in op.reads[2:]:
+                    self.keep(decay, op)
             case Activation():
                 self.activation(op)
             case Multiply() if op.block != "mixer":
                 self.multiply(op)
+            case Multiply() if self.kind in ("convolution", "kda"):
+                for x in op.reads:
+                    self.keep(self.source(x), op)
             case Route():
                 self.add("router probabilities", op, op.reads[0].width, FP32, "sequence", part="router")
                 self.add("weights of the chosen experts", op, op.makes[0].width, FP32, "sequence", part="router")
@@ -189,7 +199,7 @@ class _Saved:
 
     def norm(self, op: Op) -> None:
         """Its input; written out, an RMSNorm keeps a copy in fp32 and the normed value before the gain in its place."""
-        (x,), name = op.reads, _NAMES[op.name]
+        (x,), name = op.reads, _NAMES.get(op.name) or CLASSES[op.name]
         given = self.residual if x.stream else self.width
         if not self.how.written_out or self.spec.norm != "rmsnorm":
             self.keep(x, op, f"{name} input", each=given, part=part_of(op))
@@ -215,7 +225,13 @@ class _Saved:
             casts = 1
         maker = self.maker.get(x)
         normed = maker if isinstance(maker, Norm) else None
-        name = f"{_NAMES[normed.name]} output" if normed else f"{part_of(op)} input" if x.stream else self.name(x)
+        name = (
+            f"{_NAMES.get(normed.name) or CLASSES[normed.name]} output"
+            if normed
+            else f"{part_of(op)} input"
+            if x.stream
+            else self.name(x)
+        )
         share = self.read_share(op, readers, casts, alike=bool(normed or x.stream)) if self.how.partly else 1
         name += f", a cast for each of {casts} products" * (casts > 1)
         self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
@@ -240,6 +256,8 @@ class _Saved:
             v = self.maker[v].reads[0]  # a view of a matmul that also holds keys, and keeps it alive
         for x, name in ((q, "queries"), (k, "keys"), (v, "values")):
             self.keep(x, op, name, by=self.modules(x, op) & LayerModule.UP_PROJECTION)
+        if flash and op.every > 1:
+            return
         if flash:
             self.add("log-sum-exp", op, op.heads, FP32)
             if self.how.written_out and self.spec.latent:
@@ -249,7 +267,7 @@ class _Saved:
             self.keep(y, op, by=NOTHING)
             return
         if op.kv_heads != op.heads:
-            self.add("keys and values, repeated", op, 2 * (op.heads - op.kv_heads) * op.key_dim, width)
+            self.add("keys and values, repeated", op, (op.heads - op.kv_heads) * (op.key_dim + op.value_dim), width)
         # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
         if self.how.written_out and (self.residual > width or not self.gpt2) and width < FP32:
             self.add("softmax in fp32", op, op.heads, FP32, per_key=True)
@@ -277,7 +295,7 @@ class _Saved:
     def multiply(self, op: Op) -> None:
         """Both factors; one kernel for a gate computes the activation function again."""
         for x in op.reads:
-            maker = self.maker[x]
+            maker = self.maker.get(x)
             if x.width == op.makes[0].width and (self.how.written_out or not isinstance(maker, Activation)):
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
                 square = isinstance(maker, AttentionCore) and not self.how.flash
@@ -300,7 +318,13 @@ class _Saved:
 
     def name(self, x: Tensor) -> str:
         """The displayed name of a tensor."""
-        return _NAMES.get(x.name) or owner_of(x) + _NETWORK[self.spec.glu][x.name.rpartition(".")[2]]
+        inside = _NETWORK[self.spec.glu].get(x.name.rpartition(".")[2])
+        return _NAMES.get(x.name) or (owner_of(x) + inside if inside else CLASSES.get(x.name, x.name))
+
+    def source(self, x: Tensor) -> Tensor:
+        """The tensor that ``x`` is a part of, or ``x`` itself."""
+        maker = self.maker.get(x)
+        return maker.reads[0] if isinstance(maker, View) else x
 
     def keep(
         self, x: Tensor, op: Op, name: str = "", *, each: int = 0, by: LayerModule | None = None, **rest: Any
@@ -330,6 +354,8 @@ class _Saved:
         times: float = 1,
     ) -> None:
         """Keep what ``op`` reads or makes for its backward pass, in some layers of all."""
+        if op.block == "dense" and not (op.makes[0].stream or per_key):
+            share *= op.layers / self.spec.dense_layers
         layers = layers or (op.layers if op.block in ATTENTION_BLOCKS else self.spec.layers)
         mean = elements * share * times if layers == self.spec.layers else elements * share * layers / self.spec.layers
         if name in self.rows:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.training.activations.formulas import (
     in_flight_interleaved,
@@ -93,7 +93,7 @@ class _Sums:
     routed: tuple[float, float]
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def _sums(
     spec: TransformerSpec,
     implementation: Implementation,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from core.models.operations import WeightKind
+from core.limits import cached
+from core.models.operation import WeightKind
 from core.models.spec import TransformerSpec
 from core.training.activations.partly import Adapter, PartlyTrained
 from core.training.activations.stage import Amounts
@@ -186,7 +186,7 @@ def written_under(
     return how if trained.everything else replace(how, partly=partly_trained(spec, policy, trained))
 
 
-@lru_cache(maxsize=256)
+@cached("results_kept")
 def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trained) -> PartlyTrained:
     """Which weights of a layer have gradients. Raises `TrainedError` for a choice that cannot be."""
     parts = parts_of_training(spec, trained)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from core.formula import Source, formula
-from core.models.operations import Norm, Op, Split, Weight, operations
+from core.limits import cached
+from core.models.operation import Norm, Op, Split, Weight
+from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
 from core.training.layout import Degrees, pick
@@ -185,7 +186,7 @@ def _place(op: Op, weight: Weight) -> str:
     return "layer" if op.block == "mixer" else op.block
 
 
-@lru_cache(maxsize=512)
+@cached("small_results_kept")
 def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split, float]]:
     """Return parameters by place and by what divides them, of one layer or of one end.
 
@@ -227,8 +228,7 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
         experts = expert_rank_parameters.over(
             divided=divided, whole=whole, expert=degrees.expert, expert_split=degrees.expert_split
         )
-    # Down biases of a prediction module's experts count here as well as with its experts.
-    predicted = held("mtp") + sums.get("mtp experts", {}).get("expert", 0.0)
+    predicted = held("mtp")
     table, bias, tied = held("head head"), held("head vector"), float(spec.tied_head)
     return Pieces(
         every=held("layer"),

@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 
 from core.formula import Source, Symbol, formula
+from core.limits import cached
+from core.models.operation import AttentionCore, Block, Dispatch, Linear, Split
+from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.sources import ZERO
 from core.training.activations.formulas import MEGATRON_MEMORY, rank_tokens
 from core.training.device.memory import rank_of, width_of
 from core.training.device.ranks import StageName
+from core.training.divided import DividedAmount, most_ranks
 from core.training.layout import Counts, Degrees, Layout, Recompute, degrees_of, pick, share_again, way_of
 from core.training.precision import PrecisionPolicy
 
@@ -58,51 +62,64 @@ def passed_bytes(passes: float, size: float, ranks: float) -> float:
     return passes * size * (ranks - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class SentWidths:
+    """Elements of a token that ranks exchange, in a mean layer but for ``dispatched``.
+
+    kept: what decoding would store, which passes context-parallel ranks. state: what those exchange for a state,
+    forward: what its first projection makes goes to ranks that hold whole sequences of some heads, and what the state
+    gives comes back. dispatched: of a layer with experts, to all experts of a token. summed: blocks whose output
+    tensor-parallel ranks add up, with what divides the input of the last matmul.
+    """
+
+    kept: DividedAmount
+    state: float
+    dispatched: int
+    summed: frozenset[tuple[Block, Split]]
+
+
+@cached("results_kept")
+def sent_widths(spec: TransformerSpec) -> SentWidths:
+    """Return what ranks exchange of a token of ``spec``."""
+    kept, state, dispatched, summed = DividedAmount(), 0.0, 0, set[tuple[Block, Split]]()
+    for op in operations(spec):
+        share = op.layers / spec.layers
+        match op:
+            case AttentionCore(block="layer"):
+                for x in op.cached:
+                    kept[most_ranks(x.split, (op,))] += share * x.width
+            case Linear(reads=(x,), makes=(y,)):
+                divided = x.split in ("tensor", "expert tensor")
+                summed |= {(op.block, x.split)} if divided else set()
+                state += share * (x if divided else y).width * (op.block == "mixer")
+            case Dispatch(block="moe"):
+                dispatched += op.copies * op.makes[0].width
+            case _:
+                pass
+    return SentWidths(kept, state, dispatched, frozenset(summed))
+
+
 def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, d: Degrees) -> Any:
     """Reduce-scatters and all-gathers of layers' outputs among tensor-parallel ranks, in one pass over ``layers``.
 
-    mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two, and layers
-    without a feed-forward network one. Routed experts
-    that tokens are sent to have none: these come from where sequence parallelism keeps them.
+    mixed: how many of the layers have experts. Each block has an output; in parallel, attention adds its to that of the
+    network. Routed experts that tokens are sent to have none: these come from where sequence parallelism keeps them.
     """
-    times = (2.0 if spec.parallel_blocks else 4.0) * layers
-    if not spec.ffn:
-        times = times - 2.0 * (layers - mixed)
-    alone = spec.experts is not None and not spec.experts.shared
-    return times - 2.0 * mixed * d.sends_tokens if alone else times
+    summed = sent_widths(spec).summed
+    # Parallel attention beside experts that tokens are sent to, or beside no network, would have one, too.
+    times = 2.0 * ((not spec.parallel_blocks) * layers + mixed + (("dense", "tensor") in summed) * (layers - mixed))
+    return times if ("moe", "tensor") in summed or not spec.experts else times - 2.0 * mixed * d.sends_tokens
 
 
-def gathered_tokens(spec: TransformerSpec, times: Any, size: Any, d: Degrees) -> Any:
+def gathered_tokens(times: Any, size: Any, d: Degrees) -> Any:
     """Bytes that one rank sends among the ranks that hold an expert together: tokens in, and what it makes of them.
 
-    times: passes over layers with experts.  size: bytes of all tokens of the tensor-parallel group.
+    times: passes over layers with experts.  size: bytes of all tokens of the tensor-parallel group, for each expert.
     """
-    if not spec.experts or not np.any(d.expert_tensor > 0):
+    if not (np.any(size) and np.any(d.expert_tensor > 0)):
         return 0.0
-    chosen, split = spec.experts.per_token, d.expert_split
-    return d.sends_tokens * ring_bytes.over(times=2.0 * times, size=size * chosen / d.tensor * split, ranks=split)
-
-
-def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
-    """Elements of a token's keys and values on one of ``tensor`` ranks, in a mean layer.
-
-    Of latent attention each rank keeps all. Layers with a state have none.
-    """
-    low = spec.latent
-    if low:
-        return spec.attention_share * (low.kv_rank + low.rope_dim)
-    return spec.attention_share * 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
-
-
-def state_width(spec: TransformerSpec, tensor: Any) -> Any:
-    """Elements of a token that context-parallel ranks of one of ``tensor`` ranks exchange for a state, forward.
-
-    In a mean layer: what the first projection makes goes to ranks that hold whole sequences of some heads, and what
-    the state gives comes back.
-    """
-    if not (mixer := spec.mixer):
-        return 0.0
-    return (1 - spec.attention_share) * (3 * mixer.inner + mixer.pairs + mixer.rates) / tensor
+    split = d.expert_split
+    return d.sends_tokens * ring_bytes.over(times=2.0 * times, size=size / d.tensor * split, ranks=split)
 
 
 def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
@@ -152,20 +169,21 @@ def traffic_per_step(
     again = (way_of(d.recompute) == Recompute.FULL) * share_again(d.recompute, layers)
     hidden = tokens * spec.hidden * width
     neighbours = (stages.index[0] > 0) * 1.0 + (stages.index[0] < d.pipeline - 1)
-    experts = spec.experts.per_token if spec.experts else 0
+    widths = sent_widths(spec)
+    dispatched = tokens * widths.dispatched * width
     outputs = outputs_sent(spec, layers, moe, d)
     sent = Traffic(
         tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor)
-        + gathered_tokens(spec, many * moe * (2 + again), hidden, d),
+        + gathered_tokens(many * moe * (2 + again), dispatched, d),
         pipeline=many * d.interleave * neighbours * handed_on(d, hidden * policy.residual.bytes / width),
         data=_data(rank.dense[0], d.shards, d, policy, regathers)
         + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy, regathers),
-        expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=hidden * experts / d.tensor, ranks=d.expert),
+        expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=dispatched / d.tensor, ranks=d.expert),
         context=passed_bytes.over(
-            passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
+            passes=many * layers * (3 + again), size=tokens * widths.kept.on(d.tensor) * width, ranks=d.context
         )
         + ring_bytes.over(
-            times=many * layers * (2 + again), size=tokens * state_width(spec, d.tensor) * width, ranks=d.context
+            times=many * layers * (2 + again), size=tokens * widths.state / d.tensor * width, ranks=d.context
         ),
     )
     if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, field.name) for field in fields(layout)))):

@@ -161,11 +161,10 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
         strong = {"family": MONO, "size": 14, "color": colour}
         message = f"<b>{rate_text(bar.rate)}</b>"
         texts.append(label(palette, message, x=end, xshift=12, font=strong, **left))
-        if some and math.isnan(peak):
-            texts.append(label(palette, "peak unknown", quiet, x=0, y=y + _UNDER, xshift=6, xanchor="left"))
-    if not math.isnan(peak):
-        text = f"peak {rate_text(bar.peak)}"
-        texts.append(label(palette, text, quiet, x=peak, y=y + _UNDER, xshift=5, xanchor="left"))
+    if not math.isnan(peak) or (some and not math.isnan(bar.rate)):
+        last = max([bar.rate, *(rate for _, rate in bar.others)]) / scale  # behind all rings
+        text, at = ("peak unknown", last) if math.isnan(peak) else (f"peak {rate_text(bar.peak)}", peak)
+        texts.append(label(palette, text, quiet, x=at, y=y + _UNDER, xshift=5, xanchor="left"))
     return texts
 
 

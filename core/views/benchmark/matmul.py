@@ -70,10 +70,10 @@ def bests(record: Record) -> tuple[Point, ...]:
 
 
 def headline(record: Record) -> Point | None:
-    """The point to lead with: bf16 on a GPU, fp32 on a CPU, the fastest dtype where that is missing; None without."""
+    """The point to lead with: bf16 on a GPU, or fp16, and fp32 on a CPU; else the fastest dtype; None without any."""
     tops = bests(record)
-    wanted = "fp32" if record.programme.device == "cpu" else "bf16"
-    return next((p for p in tops if p.item.name == wanted), max(tops, key=lambda p: p.rate, default=None))
+    wanted = ("fp32",) if record.programme.device == "cpu" else ("bf16", "fp16")
+    return next((p for dtype in wanted for p in tops if p.item.name == dtype), fastest(tops))
 
 
 def answer(record: Record) -> tuple[str, str]:

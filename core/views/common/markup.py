@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from unicodedata import bidirectional
+
+from core.limits import cached, limit
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -27,12 +28,16 @@ _READ_AGAIN = re.compile(r"(?<=[:@#])(?=[\w/+-])|(?<=www)(?=\.)|(?<=[-<>~])(?=[-
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 
-@lru_cache(maxsize=4096)
 def rich(text: str) -> str:
     """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
 
     All else is escaped, and what stands in code is left as it is.
     """
+    return (_rich if len(text) <= limit("spec_chars") else _rich.__wrapped__)(text)
+
+
+@cached("texts_kept")
+def _rich(text: str) -> str:
     *pieces, last = _pieces(text)
     safe = _BOLD.sub(r"<b>\1</b>", _KEPT.join([*pieces[::2], last]))
     safe = _CARET.sub(lambda m: f"<sup>{m[1].strip('()')}</sup>", safe)

@@ -6,7 +6,6 @@ import base64
 import datetime
 import hashlib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from core.data_version import data_version
 from core.formula import DerivationStep, Explanation, derivation
+from core.limits import cached
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.estimate import PlanEstimate
@@ -75,7 +75,7 @@ def picture(figure: Figure, alt: str) -> Markup:
     return Markup('<div class=picture role=img aria-label="{}" data-figure="{}"></div>').format(alt, text)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _scripts() -> tuple[Markup, str]:
     """Return plotly.js and what draws with it as HTML, and their hashes for the document's policy."""
     from plotly.offline import get_plotlyjs  # pyright: ignore[reportMissingTypeStubs]
@@ -86,7 +86,7 @@ def _scripts() -> tuple[Markup, str]:
     return html, " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def _environment() -> Environment:
     """What fills in the documents of ``assets``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # where a report is made and not before

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
+from core.limits import cached
 from core.views.common.palette import LIGHT
 
 _SHEET = Path(__file__).parents[3] / "assets" / "report.css"
 
 
-@lru_cache(maxsize=1)
+@cached("tables_kept")
 def style() -> str:
     """Return the whole style sheet."""
     colors = " ".join(f"--np-{name}: {color};" for name, color in LIGHT.as_dict().items())

@@ -5,12 +5,11 @@ A grid of buttons and not a chart, so that a key reaches every cell as well as a
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from core.limits import limit
+from core.limits import cached
 from core.planning.sweep.choice import Recommendation
 from core.planning.sweep.frontier import edges, frontier_end
 from core.planning.sweep.quantities import Result, scale_of
@@ -23,7 +22,7 @@ _WIDE = 4.0
 """Where the largest value is so many times the smallest, equal steps of shade are equal ratios."""
 
 
-@lru_cache(maxsize=limit("sweeps_kept"))
+@cached("sweeps_kept")
 def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[str, Any]:
     """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
 

@@ -10,8 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from types import TracebackType
 
-_KINDS = 256
-"""Kinds remembered; the one seen longest ago makes room, and counts as new when it comes back."""
+from core.limits import limit
 
 _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What differs between two records of a kind whose text was put together before it was logged."""
@@ -41,7 +40,7 @@ class OncePer(logging.Filter):
             passes = last is None or now - last >= self._seconds
             self._seen[kind] = (now, 0) if last is None or passes else (last, number + 1)
             self._seen.move_to_end(kind)
-            if len(self._seen) > _KINDS:
+            if len(self._seen) > limit("faults_kept"):  # the kind seen longest ago counts as new when it comes back
                 self._seen.popitem(last=False)
         if passes and number:
             record.msg = f"{record.getMessage()} ({number} more like it in the {now - (last or now):.0f} s before)"

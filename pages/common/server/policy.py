@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from functools import cache
 from pathlib import Path
 
 import streamlit
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from core.limits import cached
 
 _PAGE = Path(streamlit.__file__).parent / "static" / "index.html"
 
@@ -28,7 +29,7 @@ _HEADERS = {
 }
 
 
-@cache
+@cached("tables_kept")
 def headers() -> dict[str, str]:
     """The headers of every answer."""
     return {"Content-Security-Policy": _policy(), **_HEADERS}

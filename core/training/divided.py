@@ -1,0 +1,38 @@
+"""Amounts by what divides them over tensor-parallel ranks, summed over a model's operations."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from core.models.operation import AttentionCore, Op, Split, Tensor
+
+
+class DividedAmount(defaultdict[float, float]):
+    """An amount by the most ranks that divide it: one, so many as there are key/value heads, or any number."""
+
+    def __init__(self) -> None:
+        super().__init__(float)
+
+    def on(self, ranks: Any) -> Any:
+        """Return the amount on one of ``ranks`` ranks, a number or an array."""
+        return sum(amount / np.minimum(ranks, most) for most, amount in self.items())
+
+
+def most_ranks(split: Split, ops: Iterable[Op]) -> float:
+    """Return the most ranks that divide a tensor, one of an expert among those that share the expert.
+
+    ops: the operation that makes the tensor and those after it, of which attention knows its key/value heads.
+    """
+    if split == "kv":
+        return next(op.kv_heads for op in ops if isinstance(op, AttentionCore))
+    return math.inf if split in ("tensor", "expert tensor") else 1.0
+
+
+def side_by_side(tensor: Tensor) -> int:
+    """Return how many networks that all run a token make one wide network of a tensor: each has a part of its width."""
+    return tensor.copies if tensor.split == "tensor" else 1
