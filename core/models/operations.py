@@ -149,8 +149,8 @@ def attention_core(net: Writer, spec: TransformerSpec, reads: tuple[Tensor, ...]
 def write_indexer(net: Writer, spec: TransformerSpec, indexer: Indexer, x: Tensor, q_latent: Tensor) -> None:
     """Write what chooses the tokens that attention sees. With latent attention its heads are weighed."""
     at = net.at(net.block, net.layers if net.block == "mtp" or not indexer.layers else indexer.layers)
-    q = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
-    k = at.linear("self_attn.indexer.k_proj", x, indexer.head_dim)
+    q = at.linear("self_attn.indexer.wq_b", q_latent, indexer.heads * indexer.head_dim)
+    k = at.linear("self_attn.indexer.wk", x, indexer.head_dim)
     if indexer.normed:
         q = at.norm("self_attn.indexer.q_norm", q, gain=indexer.head_dim)
     k = at.norm("self_attn.indexer.k_norm", k, 1 if indexer.normed else 2)
@@ -184,7 +184,7 @@ def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAtte
             at = net.at(net.block, layers)
             entry = compress(at, "self_attn.compressor", x, spec.head_dim, rate, 1 + bool(indexer))
             if indexer:
-                heads = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
+                heads = at.linear("self_attn.indexer.wq_b", q_latent, indexer.heads * indexer.head_dim)
                 key = compress(at, "self_attn.indexer", x, indexer.head_dim, rate, 2)
                 weights = at.linear("self_attn.indexer.weights_proj", x, indexer.heads)
                 index = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": 1}

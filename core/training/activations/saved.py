@@ -208,7 +208,7 @@ class _Saved:
         # A norm that is done again starts from its input as it was given.
         self.add(f"{name} input in fp32", op, x.width, FP32, x.split, kept=given / FP32, share=fed)
         if self.spec.norm_vectors:
-            share = self.trained(op.weights[0].name)
+            share = self.trained(op.weights[0].name) if op.weights else 0
             self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
 
     def matmul(self, op: Op) -> None:
