@@ -232,21 +232,10 @@ class _Saved:
             if x.stream
             else self.name(x)
         )
-        share = self.read_share(op, readers, casts, alike=bool(normed or x.stream)) if self.how.partly else 1
+        trained = [self.trained(reader.weights[0].name) for reader in readers]
+        share = sum(trained) / casts if casts > 1 and self.how.partly else max(trained)
         name += f", a cast for each of {casts} products" * (casts > 1)
         self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
-
-    def read_share(self, op: Op, readers: list[Linear], casts: int, *, alike: bool) -> float:
-        """The share of layers, or of casts, in which training reads what ``readers`` multiply. alike: the input of a
-        block."""
-        if alike and op.block != "head":
-            # Read by one block only, even where two share a norm, and by dense networks in mixtures, too.
-            blocks = ATTENTION_BLOCKS if op.block in ATTENTION_BLOCKS else ("dense", "moe")
-            every = (other for other in operations(self.spec) if other.block in blocks and isinstance(other, Linear))
-            given = [other for other in every if other.reads[0].name == op.reads[0].name]
-            readers = [other for other in given if other is op or other.makes[0].width > 1]
-        shares = [self.trained(reader.weights[0].name) for reader in readers]
-        return sum(shares) / casts if casts > 1 else max(shares)
 
     def attention(self, op: AttentionCore) -> None:
         """Queries, keys, and values, with scores or, from a flash kernel, with the output and a number per head."""
