@@ -20,6 +20,7 @@ from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import kept
 from core.step_time.step import step_time
 from core.step_time.work import layer_work
+from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout
@@ -80,6 +81,14 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     counted = flops_per_token(spec, 4096).weights - parts.get("convolution", 0) - parts.get("shared_gate", 0)
     assert work.layers * layer + work.head.flop(1) == pytest.approx(counted)
     assert work.layers * work.scan_flop == pytest.approx(parts.get("scan", 0))
+
+
+@pytest.mark.parametrize(("name", "casts"), [*zip(SPECS, (6 * 3 + 23, 12 * 4 + 36, 1 * 3 + 3, 4, 4 * 4), strict=True)])
+def test_under_autocast_each_matmul_has_a_cast_of_its_input(name: str, casts: int) -> None:
+    """Three in a layer with attention, four with a gate, one with a state."""
+    spec, kind = SPECS[name], "experts" if SPECS[name].experts else "dense"
+    inputs = next(x for x in saved_tensors(spec, FUSED, kind, residual=4) if x.name.startswith("norm 1 output"))
+    assert spec.layers * inputs.elements == pytest.approx(casts * spec.hidden)
 
 
 def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:

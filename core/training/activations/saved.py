@@ -7,6 +7,7 @@ is kept once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 from core.models.operation import (
@@ -207,7 +208,7 @@ class _Saved:
         fed = 1.0 - self.how.partly.unfed_share if self.how.partly and name == "norm 1" else 1
         # A norm that is done again starts from its input as it was given.
         self.add(f"{name} input in fp32", op, x.width, FP32, x.split, kept=given / FP32, share=fed)
-        if self.spec.norm_vectors:
+        if op.weights:
             share = self.trained(op.weights[0].name)
             self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
 
@@ -217,10 +218,10 @@ class _Saved:
         if x in self.seen:
             return
         readers = [other for other in self.ops if isinstance(other, Linear) and x in other.reads]
-        casts, attended = len(readers), sum(reader.block in ATTENTION_BLOCKS for reader in readers)
-        if attended > 1 or x.block != op.block == "mixer":
-            # Counted like attention's three, or two, although a state has one and a gate would be a fourth.
-            casts += (1 if self.gpt2 else 2 if self.spec.latent else 3) - attended
+        often = [self.layers(reader) for reader in readers]
+        casts = sum(often) / self.layers(x)
+        if self.gpt2 and op.block == "layer":
+            casts = max(1, casts - 2)  # Queries, keys, and values are one matrix.
         if self.residual == self.width or self.how.shares_casts or isinstance(op, GroupedLinear):
             casts = 1
         maker = self.maker.get(x)
@@ -233,8 +234,10 @@ class _Saved:
             else self.name(x)
         )
         trained = [self.trained(reader.weights[0].name) for reader in readers]
-        share = sum(trained) / casts if casts > 1 and self.how.partly else max(trained)
-        name += f", a cast for each of {casts} products" * (casts > 1)
+        share = max(trained)
+        if casts > 1 and self.how.partly:
+            share = sum(map(mul, trained, often)) / self.layers(x) / casts
+        name += f", a cast for each of {casts:.3g} products" * (casts > 1)
         self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
 
     def attention(self, op: AttentionCore) -> None:
@@ -292,6 +295,15 @@ class _Saved:
                 # Of several shared experts one output is counted.
                 self.keep(x, op, share=share, times=op.copies / x.copies)
 
+    def layers(self, of: Op | Tensor) -> float:
+        """In how many layers it is, were the network of all layers of the kind at hand."""
+        if isinstance(of, Tensor) and of.stream:
+            norms = (op for op in self.ops if isinstance(op, Norm) and of in op.reads)
+            return min(sum(map(self.layers, norms)) or self.spec.layers, self.spec.layers)
+        if of.block in ATTENTION_BLOCKS:
+            return of.layers
+        return self.spec.layers * (of.layers / self.spec.dense_layers if of.block == "dense" else 1)
+
     def trained(self, weight: str) -> float:
         """The share of layers in which the gradient of a weight, or an adapter, reads what the weight multiplies."""
         return self.how.partly.read_share(CLASSES[weight]) if self.how.partly else 1
@@ -322,8 +334,7 @@ class _Saved:
         if x not in self.seen:
             self.seen.add(x)
             by = self.modules(x, op) if by is None else by
-            layers = x.layers if x.block in ATTENTION_BLOCKS and not x.stream else self.spec.layers
-            elements = x.copies * x.width
+            elements, layers = x.copies * x.width, self.layers(x)
             self.add(name or self.name(x), op, elements, each or self.element(x), x.split, by=by, layers=layers, **rest)
 
     def add(
@@ -338,15 +349,12 @@ class _Saved:
         by: LayerModule | None = None,
         kept: float = 0.0,
         per_key: bool = False,
-        layers: int = 0,
+        layers: float = 0,
         share: float = 1,
         times: float = 1,
     ) -> None:
         """Keep what ``op`` reads or makes for its backward pass, in some layers of all."""
-        if op.block == "dense" and not (op.makes[0].stream or per_key):
-            share *= op.layers / self.spec.dense_layers
-        layers = layers or (op.layers if op.block in ATTENTION_BLOCKS else self.spec.layers)
-        mean = elements * share * times if layers == self.spec.layers else elements * share * layers / self.spec.layers
+        mean = elements * share * times * (layers or self.layers(op)) / self.spec.layers
         if name in self.rows:
             mean += self.rows[name].elements
         by = self.modules(op.makes[0], op) if by is None else by
