@@ -294,7 +294,8 @@ def mlp(net: Writer, spec: TransformerSpec, name: str, x: Tensor, width: int, sc
 
 
 def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tensor) -> Tensor:
-    """Write router, routed experts, and shared experts. Without biases, shared experts are one wide network."""
+    """Write router, routed experts, and shared experts, which are one wide network, as transformers and Megatron-LM
+    make them."""
     net = net.inside("moe")
     read = x
     if moe.router_scaled:
@@ -312,9 +313,7 @@ def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tens
         y = net.norm("mlp.latent_norm", y) if moe.latent_norm else y
         y = net.linear("mlp.latent_out_proj", y, spec.hidden, bias=spec.ffn_bias)
     if moe.shared:
-        networks, width = (moe.shared, 1) if spec.ffn_bias else (1, moe.shared)
-        beside = replace(net, networks=networks, copies=networks)
-        shared = mlp(beside, spec, "mlp.shared_expert", x, width * (moe.shared_width or moe.width))
+        shared = mlp(net, spec, "mlp.shared_expert", x, moe.shared * (moe.shared_width or moe.width))
         if moe.shared_gate:
             gate = net.linear("mlp.shared_expert_gate", x, 1)
             shared = net.apply(Multiply, "mlp.shared_gate", net.tensor("gated", spec.hidden), shared, gate)

@@ -34,8 +34,8 @@ def _nearest_divisor(of: int, near: int) -> int:
 class Experts:
     """The mixture-of-experts part: routed experts of which each token runs ``per_token``, and shared ones.
 
-    width: feed-forward width of one routed expert. shared: experts that every token runs, each ``shared_width``
-    wide (0: as wide as a routed one). shared_gate: one learned row that weighs the shared experts' sum.
+    width: feed-forward width of one routed expert. shared: experts that every token runs, each ``shared_width`` wide
+    (0: as wide as a routed one), together one network. shared_gate: one learned row that weighs what they give.
     dense_layers: layers that keep an ordinary feed-forward network of the spec's ``ffn`` width; which ones they are
     changes no count. router_bias: one learned offset per expert; balancing offsets that no gradient reaches are
     buffers and do not count. route_groups: equal groups of routed experts, ``groups_per_token`` of which contain all

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.models.operation import AttentionCore, Op, Split, Tensor
+from core.models.operation import AttentionCore, Op, Split
 
 
 class DividedAmount(defaultdict[float, float]):
@@ -31,8 +31,3 @@ def most_ranks(split: Split, ops: Iterable[Op]) -> float:
     if split == "kv":
         return next(op.kv_heads for op in ops if isinstance(op, AttentionCore))
     return math.inf if split in ("tensor", "expert tensor") else 1.0
-
-
-def side_by_side(tensor: Tensor) -> int:
-    """Return how many networks that all run a token make one wide network of a tensor: each has a part of its width."""
-    return tensor.copies if tensor.split == "tensor" else 1

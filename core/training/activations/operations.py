@@ -80,8 +80,7 @@ def kept_by_operation(
 
     def one(op: Op, name: str, split: Split, *, routed: bool = False) -> SavedTensor:
         (made,) = op.makes
-        copies = made.copies if split == "tensor" or routed else 1  # networks on a token are summed
-        elements = made.width * copies * _share(spec, op)
+        elements = made.width * made.copies * _share(spec, op)
         return SavedTensor(name, part_of(op), elements, width, split, routed=routed)
 
     tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"))]

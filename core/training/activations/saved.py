@@ -292,8 +292,7 @@ class _Saved:
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
                 square = isinstance(maker, AttentionCore) and not self.how.flash
                 share = self.trained("self_attn.o_proj") if square else 1
-                # Of several shared experts one output is counted.
-                self.keep(x, op, share=share, times=op.copies / x.copies)
+                self.keep(x, op, share=share)
 
     def layers(self, of: Op | Tensor) -> float:
         """In how many layers it is, were the network of all layers of the kind at hand."""
