@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from core.hardware.accelerators import find
@@ -23,7 +24,8 @@ from core.step_time.work import layer_work
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.device.memory import memory_per_device
-from core.training.layout import Layout
+from core.training.device.ranks import pieces_of, rank_parameters, stages_of
+from core.training.layout import Degrees, Layout
 
 NANO = next(run.spec for run in step_runs() if run.name.startswith("Nemotron_3_Nano"))
 DELTA = Mixer("delta", layers=36, heads=32, width=128, state=128, groups=16)
@@ -67,6 +69,14 @@ def test_tensor_parallel_ranks_hold_them_all_but_norms_once(name: str) -> None:
     spec = SPECS[name]
     half = memory_per_device(spec, Layout(tensor=2), seq_len=4096)
     assert parameters(spec).total <= half.parameters < 1.01 * parameters(spec).total
+
+
+def test_stages_hold_the_norms_of_their_layers() -> None:
+    """Nemotron 3 has layers without a network, which have one norm. The last stage has that before the head, too."""
+    degrees = Degrees(pipeline=4)
+    stages = stages_of(NANO, degrees, range(4))
+    held = rank_parameters(pieces_of(NANO, degrees), stages).norms / NANO.hidden
+    assert np.all(held == stages.layers + stages.moe_layers + stages.last)
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -161,9 +161,11 @@ class Pieces:
     """Parameters of one tensor-parallel rank by what they belong to: one layer, or one end of the model."""
 
     every: Any
-    norms: Any
     dense: Any
     mixed: Any
+    norms: Any
+    dense_norms: Any
+    mixed_norms: Any
     experts: Any
     embedding: Any
     head: Any
@@ -180,7 +182,7 @@ def _place(op: Op, weight: Weight) -> str:
     if weight.split.startswith("expert"):
         return f"{op.block} experts"
     if isinstance(op, Norm) and op.block not in ("mixer", "mtp"):
-        return f"{op.block} norms" if op.block in ("embedding", "head") else "norms"
+        return f"{op.block} norms"
     if op.block == "head":
         return f"head {weight.kind}"
     return "layer" if op.block == "mixer" else op.block
@@ -190,17 +192,17 @@ def _place(op: Op, weight: Weight) -> str:
 def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split, float]]:
     """Return parameters by place and by what divides them, of one layer or of one end.
 
-    Layers with attention and with a state are spread evenly, and so are norms: one layer has its share of each.
+    Layers with attention and with a state are spread evenly, and so are the norms before them: one layer has its share
+    of each.
     """
-    layers = dict.fromkeys(("layer", "norms"), spec.layers) | {"dense": spec.dense_layers}
-    layers |= dict.fromkeys(("moe", "moe experts"), spec.moe_layers)
+    layers = {"layer": spec.layers, "dense": spec.dense_layers, "moe": spec.moe_layers}
     sums: dict[str, dict[Split, float]] = {}
     for op in operations(spec):
         for weight in op.weights:
             if not weight.shared or op.block == "head":
                 place, size = _place(op, weight), op.layers * weight.rows * weight.columns * weight.count
                 by = sums.setdefault(place, {})
-                by[weight.split] = by.get(weight.split, 0) + size / layers.get(place, 1)
+                by[weight.split] = by.get(weight.split, 0) + size / layers.get(place.split()[0], 1)
     return sums
 
 
@@ -232,9 +234,11 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
     table, bias, tied = held("head head"), held("head vector"), float(spec.tied_head)
     return Pieces(
         every=held("layer"),
-        norms=held("norms"),
         dense=held("dense"),
         mixed=held("moe"),
+        norms=held("layer norms"),
+        dense_norms=held("dense norms"),
+        mixed_norms=held("moe norms"),
         experts=experts,
         embedding=held("embedding"),
         head=table * pick(degrees.pipeline > 1, 1.0, 1.0 - tied) + bias + held("head matrix"),
@@ -251,10 +255,13 @@ def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
     """Parameters of one rank of ``stage``. Multi-token prediction lies on the last one, with the embedding it needs."""
     moe, last = stage.moe_layers, stage.last
     dense = stage.layers - moe
-    network = np.maximum(pieces.dense * (dense > 0), pieces.mixed * (moe > 0))
+    network = np.maximum(
+        (pieces.dense + pieces.dense_norms) * (dense > 0), (pieces.mixed + pieces.mixed_norms) * (moe > 0)
+    )
+    norms = stage.layers * pieces.norms + dense * pieces.dense_norms + moe * pieces.mixed_norms
     return RankParameters(
         layers=stage.layers * pieces.every + dense * pieces.dense + moe * pieces.mixed + last * pieces.predicted,
-        norms=stage.layers * pieces.norms + stage.first * pieces.first_norms + last * pieces.last_norms,
+        norms=norms + stage.first * pieces.first_norms + last * pieces.last_norms,
         experts=moe * pieces.experts + last * pieces.predicted_experts,
         embedding=pieces.embedding * np.maximum(stage.first, last * pieces.untied_prediction),
         head=last * pieces.head,
