@@ -21,6 +21,7 @@ from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import kept
 from core.step_time.step import step_time
 from core.step_time.work import layer_work
+from core.training.activations.operations import flop_again, kept_by_operation
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.device.memory import memory_per_device
@@ -99,6 +100,28 @@ def test_under_autocast_each_matmul_has_a_cast_of_its_input(name: str, casts: in
     spec, kind = SPECS[name], "experts" if SPECS[name].experts else "dense"
     inputs = next(x for x in saved_tensors(spec, FUSED, kind, residual=4) if x.name.startswith("norm 1 output"))
     assert spec.layers * inputs.elements == pytest.approx(casts * spec.hidden)
+
+
+@pytest.mark.parametrize("name", ["Nemotron 3 Nano", "Qwen3-Next", "dense and Mamba-2"])
+def test_every_second_matmul_is_kept_of_each_kind_of_layer(name: str) -> None:
+    """Per-operation recomputation of a hybrid is that of its layers with attention and of those with a state."""
+    spec = SPECS[name]
+    assert spec.mixer
+    states = spec.mixer.layers
+    apart = (
+        (spec.layers - states, replace(spec, mixer=None, ffn=64)),
+        (states, replace(spec, mixer=replace(spec.mixer, layers=spec.layers), ffn=64)),
+    )
+    mixed = replace(spec, ffn=64)
+    for kind in ("dense", "experts") if spec.experts else ("dense",):
+        kept = [
+            sum(float(x.tensor.elements * x.tensor.each) for x in kept_by_operation(one, FUSED, kind, 2))
+            for one in (mixed, *(one for _, one in apart))
+        ]
+        assert spec.layers * kept[0] == pytest.approx(
+            sum(n * size for (n, _), size in zip(apart, kept[1:], strict=True))
+        )
+    assert spec.layers * flop_again(mixed) == pytest.approx(sum(n * flop_again(one) for n, one in apart))
 
 
 def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:
