@@ -346,6 +346,12 @@ class TransformerSpec:
         return self.attention_layers - sum(other.layers for other in self.others)
 
     @property
+    def heads_of_kinds(self) -> tuple[tuple[int, int], ...]:
+        """Query heads and key/value heads of each kind of attention."""
+        own = [(self.heads, self.kv_heads)] if self.own_attention_layers else []
+        return tuple(dict.fromkeys((*own, *((other.heads, other.kv_heads) for other in self.others))))
+
+    @property
     def own_dense_layers(self) -> int:
         """Layers with an ordinary feed-forward network of the spec’s own width."""
         return self.dense_layers - sum(network.layers for network in self.networks)

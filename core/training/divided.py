@@ -29,5 +29,6 @@ def most_ranks(split: Split, ops: Iterable[Op]) -> float:
     ops: the operation that makes the tensor and those after it, of which attention knows its key/value heads.
     """
     if split == "kv":
-        return next(op.kv_heads for op in ops if isinstance(op, AttentionCore))
+        core = next(op for op in ops if type(op) is AttentionCore)
+        return core.kv_heads if core.kv_heads < core.heads else math.inf
     return math.inf if split in ("tensor", "expert tensor") else 1.0

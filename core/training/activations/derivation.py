@@ -53,7 +53,7 @@ def tensor_bytes(
     rows: list[tuple[SavedTensor, Bytes]] = []
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
-        spread = ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+        spread = ways(tensor.split, layout.tensor, layout.sequence_parallel)
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
         rows.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
     return tuple(rows)
@@ -102,7 +102,7 @@ def explain_stage(
     load = float(routed_load(layout, imbalance, capacity))
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
-        spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads))
+        spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel))
         explanation = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
         explanations.append(explanation.about(tensor.name))
     flying = float(in_flight(layout, stage))

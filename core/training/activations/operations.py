@@ -18,8 +18,9 @@ from core.limits import cached
 from core.models.components import weight_flop
 from core.models.operation import AttentionCore, Dispatch, GroupedLinear, Linear, Op, Route
 from core.models.spec import TransformerSpec
-from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of, split_of
+from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
+from core.training.divided import most_ranks
 from core.training.layout import Layout
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
@@ -138,8 +139,8 @@ def kept_by_operation(
         tensors.append(KeptTensor(SavedTensor("attention kernel’s output", "attention", given, width)))
     kept = _kept(spec, kind)
     for op in (op for op in ops if kept.get(op) and not isinstance(op, GroupedLinear)):
-        split, share = split_of(spec, op.makes[0].split), kept[op] * _share(spec, op)
-        tensors.append(KeptTensor(one(op, _name(op), "whole" if split == "sequence" else split, share)))
+        split, share = most_ranks(op.makes[0].split, ops[ops.index(op) :]), kept[op] * _share(spec, op)
+        tensors.append(KeptTensor(one(op, _name(op), split, share)))
     summed = [op for op in ops if isinstance(op, Linear) and _row_parallel(op)]
     tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence", _share(spec, op)), "tensor") for op in summed]
     for op in (op for op in ops if isinstance(op, Dispatch)):

@@ -43,6 +43,7 @@ from core.training.activations.tensors import (
     Split,
     written_as_gpt2,
 )
+from core.training.divided import most_ranks
 from core.training.layout import MODULES, LayerModule
 from core.training.tensors import CLASSES
 
@@ -142,7 +143,7 @@ class _Saved:
         self.spec, self.how, self.width, self.residual, self.ops = spec, how, width, residual, ops
         self.maker = {made: op for op in ops for made in op.makes}
         self.seen: set[Tensor] = set()
-        self.rows: dict[str, SavedTensor] = {}
+        self.rows: dict[tuple[str, Split], SavedTensor] = {}
         self.gpt2 = written_as_gpt2(spec, how)
         self.kind = spec.mixer.kind if spec.mixer else ""
         self.delta = self.kind in ("delta", "kda")
@@ -354,18 +355,16 @@ class _Saved:
     ) -> None:
         """Keep what ``op`` reads or makes for its backward pass, in some layers of all."""
         mean = elements * share * times * (layers or self.layers(op)) / self.spec.layers
-        if name in self.rows:
-            mean += self.rows[name].elements
         by = self.modules(op.makes[0], op) if by is None else by
-        divided, routed = split_of(self.spec, split), split.startswith("expert")
-        self.rows[name] = SavedTensor(name, part or part_of(op), mean, each, divided, by, kept, per_key, routed)
-
-
-def split_of(spec: TransformerSpec, split: ModelSplit) -> Split:
-    """What divides a saved tensor, but for expert parallelism, which divides the tokens of experts."""
-    if split == "kv" and spec.kv_heads < spec.heads:
-        return "key/value heads"
-    return "tensor" if split in ("tensor", "expert tensor", "kv") else "sequence"
+        # Expert parallelism divides the tokens of experts.
+        divided: Split = "sequence"
+        if split not in ("sequence", "whole", "expert"):
+            divided = most_ranks(split, self.ops[self.ops.index(op) :])
+        if earlier := self.rows.get((name, divided)):
+            mean += earlier.elements
+        self.rows[name, divided] = SavedTensor(
+            name, part or part_of(op), mean, each, divided, by, kept, per_key, split.startswith("expert")
+        )
 
 
 def part_of(op: Op) -> Part:

@@ -18,6 +18,7 @@ from core.models.operation import Norm, Op, Split, Weight
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
+from core.training.divided import most_ranks
 from core.training.layout import Degrees, pick
 
 StageName: TypeAlias = Literal["first", "middle", "last"]
@@ -189,20 +190,22 @@ def _place(op: Op, weight: Weight) -> str:
 
 
 @cached("small_results_kept")
-def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split, float]]:
-    """Return parameters by place and by what divides them, of one layer or of one end.
+def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split | float, float]]:
+    """Return parameters by place and by what divides them, of one layer or of one end; by key/value heads as a number.
 
     Layers with attention and with a state are spread evenly, and so are the norms before them: one layer has its share
     of each.
     """
     layers = {"layer": spec.layers, "dense": spec.dense_layers, "moe": spec.moe_layers}
-    sums: dict[str, dict[Split, float]] = {}
-    for op in operations(spec):
+    sums: dict[str, dict[Split | float, float]] = {}
+    written = operations(spec)
+    for i, op in enumerate(written):
         for weight in op.weights:
             if not weight.shared or op.block == "head":
                 place, size = _place(op, weight), op.layers * weight.rows * weight.columns * weight.count
                 by = sums.setdefault(place, {})
-                by[weight.split] = by.get(weight.split, 0) + size / layers.get(place.split()[0], 1)
+                split = most_ranks(weight.split, written[i:]) if weight.split == "kv" else weight.split
+                by[split] = by.get(split, 0) + size / layers.get(place.split()[0], 1)
     return sums
 
 
@@ -213,13 +216,16 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
     multiple of the ranks, at no parameters. Routed experts lie on ``expert`` ranks, each divided over ``expert_split``.
     A tied head on another stage than the embedding is a copy of it.
     """
-    sums, kv_ranks = _sums(spec), np.minimum(degrees.tensor, spec.kv_heads)
+    sums = _sums(spec)
 
     def held(place: str) -> Any:
         by = sums.get(place, {})
-        whole, divided, kv = (by.get(split, 0.0) for split in ("whole", "tensor", "kv"))
-        if not divided and not kv:
+        whole, divided = (by.get(split, 0.0) for split in ("whole", "tensor"))
+        kinds = {heads: size for heads, size in by.items() if not isinstance(heads, str)}
+        if not divided and not kinds:
             return whole
+        kv, each = sum(kinds.values()), [size / np.minimum(degrees.tensor, heads) for heads, size in kinds.items()]
+        kv_ranks = kv / sum(each) if each else 1.0  # a mean where kinds of attention have other heads
         return tensor_rank_parameters.over(
             whole=whole, divided=divided, tensor=degrees.tensor, kv=kv, kv_ranks=kv_ranks
         )
