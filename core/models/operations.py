@@ -440,7 +440,7 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     if spec.position_rows:
         x = net.add(x, net.lookup("embed_positions", spec.position_rows, spec.hidden, "whole"))
     if spec.streams > 1:
-        x = net.apply(View, "streams", net.tensor("streams", spec.streams * spec.hidden, stream=True), x)
+        x = net.apply(View, "streams", net.tensor("streams", spec.stream_width, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
     states = spec.mixer.layers if spec.mixer else 0

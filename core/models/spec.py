@@ -387,6 +387,11 @@ class TransformerSpec:
         return self.positions or ("learned" if self.position_rows else "rotary")
 
     @property
+    def stream_width(self) -> int:
+        """Width of all residual streams together."""
+        return self.streams * self.hidden
+
+    @property
     def table_width(self) -> int:
         """Width of one row of the token table."""
         return self.embedding_width or self.hidden

@@ -70,7 +70,7 @@ def _kept(
         return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
         together = max(1, -int(layers_of(layout.recompute)))
-        return (SavedTensor("layer input", "norms", spec.hidden / together, residual or width, "sequence"),)
+        return (SavedTensor("layer input", "norms", spec.stream_width / together, residual or width, "sequence"),)
     tensors = saved_tensors(spec, implementation, kind, width=width, residual=residual)
     modules = int(modules_of(layout.recompute, flash=implementation.flash))
     left = ((tensor, tensor.kept if tensor.by & modules else 1.0) for tensor in tensors)

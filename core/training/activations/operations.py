@@ -130,7 +130,7 @@ def kept_by_operation(
         return SavedTensor(name, part_of(op), made.width * made.copies * share, width, split, routed=routed)
 
     ops = layer_operations(spec, kind)
-    tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"))]
+    tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.stream_width, residual or width, "sequence"))]
     if implementation.flash:
         cores = [op for op in ops if type(op) is AttentionCore and op.every == 1]
         heads = sum(_share(spec, op) * op.heads for op in cores)

@@ -30,7 +30,7 @@ from core.models.operation import (
     Writer,
 )
 from core.models.operation import Split as ModelSplit
-from core.models.operations import operations
+from core.models.operations import collapse_streams, operations
 from core.models.spec import TransformerSpec, modelled
 from core.training.activations.tensors import (
     DELTA_CHUNK,
@@ -129,7 +129,8 @@ def final_tensors(
     Models without a final norm are counted as if they had one.
     """
     head = Writer([], "head")
-    read = head.norm("norm", head.tensor("residual", spec.hidden, stream=True), spec.norm_vectors)
+    streams = head.tensor("residual", spec.stream_width, stream=True)
+    read = head.norm("norm", collapse_streams(head, spec, streams, spec.streams), spec.norm_vectors)
     head.linear("lm_head", read, spec.vocab, "tensor")
     return _Saved(spec, implementation, width, residual or width, tuple(head.written)).tensors()
 

@@ -224,8 +224,8 @@ def _left_per_token(
 
 
 def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
-    """Bytes per token of one vector of the hidden width, split where sequence parallelism splits it."""
-    return spec.hidden * width / ways("sequence", layout.tensor, layout.sequence_parallel)
+    """Bytes per token of the residual stream, or of several, split where sequence parallelism splits it."""
+    return spec.stream_width * width / ways("sequence", layout.tensor, layout.sequence_parallel)
 
 
 def _gathered_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
@@ -360,7 +360,7 @@ def stage_activation_bytes(
         layers=stacked,
         working=np.asarray(tokens * (largest + beside) + copied),
         embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
-        head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
+        head=np.asarray(last * tokens * (given * (final / (spec.stream_width * stream)) + whole)),
         logits=np.asarray(last * logits),
         late=np.asarray(last * logits * _late_width(loss, width) / each),
         one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + beside), 0.0),
