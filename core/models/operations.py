@@ -419,15 +419,23 @@ def output_head(net: Writer, spec: TransformerSpec, x: Tensor, *, shared: bool) 
 
 
 def multi_token_prediction(net: Writer, spec: TransformerSpec, x: Tensor) -> None:
-    """Write the modules that predict further tokens, each one more layer with the model's embedding and head."""
+    """Write the modules that predict further tokens, each one more layer with the model's embedding and head.
+
+    Where the token table is narrow, its projections run once more, too.
+    """
     modules, mixed = net.layers, spec.mtp_modules if spec.moe_layers else 0
     token = net.lookup("embed_tokens", spec.vocab, spec.table_width, "tensor", shared=True)
-    token = net.norm("mtp.enorm", token, spec.norm_vectors, gain=spec.hidden)
+    if narrow := spec.table_width != spec.hidden:
+        token = net.linear("mtp.project_in", token, spec.hidden, shared=True)
+    token = net.norm("mtp.enorm", token, spec.norm_vectors)
     last = net.norm("mtp.hnorm", collapse_streams(net, spec, x, spec.streams), spec.norm_vectors)
     both = net.apply(View, "mtp.cat", net.tensor("mtp.cat", 2 * spec.hidden), token, last)
     y = net.linear("mtp.eh_proj", both, spec.hidden)
     y = decoder_layer(net, spec, y, attended=modules, states=0, dense=modules - mixed, mixed=mixed)
-    output_head(net, spec, net.norm("mtp.norm", y, spec.norm_vectors), shared=True)
+    y = net.norm("mtp.norm", y, spec.norm_vectors)
+    if narrow:
+        y = net.linear("mtp.project_out", y, spec.table_width, shared=True)
+    output_head(net, spec, y, shared=True)
 
 
 def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
