@@ -294,7 +294,8 @@ def mlp(net: Writer, spec: TransformerSpec, name: str, x: Tensor, width: int, sc
 
 
 def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tensor) -> Tensor:
-    """Write router, routed experts, and shared experts. Without biases, shared experts are one wide network."""
+    """Write router, routed experts, and shared experts, which are one wide network, as transformers and Megatron-LM
+    make them."""
     net = net.inside("moe")
     read = x
     if moe.router_scaled:
@@ -312,9 +313,7 @@ def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tens
         y = net.norm("mlp.latent_norm", y) if moe.latent_norm else y
         y = net.linear("mlp.latent_out_proj", y, spec.hidden, bias=spec.ffn_bias)
     if moe.shared:
-        networks, width = (moe.shared, 1) if spec.ffn_bias else (1, moe.shared)
-        beside = replace(net, networks=networks, copies=networks)
-        shared = mlp(beside, spec, "mlp.shared_expert", x, width * (moe.shared_width or moe.width))
+        shared = mlp(net, spec, "mlp.shared_expert", x, moe.shared * (moe.shared_width or moe.width))
         if moe.shared_gate:
             gate = net.linear("mlp.shared_expert_gate", x, 1)
             shared = net.apply(Multiply, "mlp.shared_gate", net.tensor("gated", spec.hidden), shared, gate)
@@ -420,15 +419,23 @@ def output_head(net: Writer, spec: TransformerSpec, x: Tensor, *, shared: bool) 
 
 
 def multi_token_prediction(net: Writer, spec: TransformerSpec, x: Tensor) -> None:
-    """Write the modules that predict further tokens, each one more layer with the model's embedding and head."""
+    """Write the modules that predict further tokens, each one more layer with the model's embedding and head.
+
+    Where the token table is narrow, its projections run once more, too.
+    """
     modules, mixed = net.layers, spec.mtp_modules if spec.moe_layers else 0
     token = net.lookup("embed_tokens", spec.vocab, spec.table_width, "tensor", shared=True)
-    token = net.norm("mtp.enorm", token, spec.norm_vectors, gain=spec.hidden)
+    if narrow := spec.table_width != spec.hidden:
+        token = net.linear("mtp.project_in", token, spec.hidden, shared=True)
+    token = net.norm("mtp.enorm", token, spec.norm_vectors)
     last = net.norm("mtp.hnorm", collapse_streams(net, spec, x, spec.streams), spec.norm_vectors)
     both = net.apply(View, "mtp.cat", net.tensor("mtp.cat", 2 * spec.hidden), token, last)
     y = net.linear("mtp.eh_proj", both, spec.hidden)
     y = decoder_layer(net, spec, y, attended=modules, states=0, dense=modules - mixed, mixed=mixed)
-    output_head(net, spec, net.norm("mtp.norm", y, spec.norm_vectors), shared=True)
+    y = net.norm("mtp.norm", y, spec.norm_vectors)
+    if narrow:
+        y = net.linear("mtp.project_out", y, spec.table_width, shared=True)
+    output_head(net, spec, y, shared=True)
 
 
 def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
@@ -441,7 +448,7 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     if spec.position_rows:
         x = net.add(x, net.lookup("embed_positions", spec.position_rows, spec.hidden, "whole"))
     if spec.streams > 1:
-        x = net.apply(View, "streams", net.tensor("streams", spec.streams * spec.hidden, stream=True), x)
+        x = net.apply(View, "streams", net.tensor("streams", spec.stream_width, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
     states = spec.mixer.layers if spec.mixer else 0
