@@ -102,11 +102,17 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
             f"The file names {shown(cast('list[object]', named)[0])}; counted is a language model, head included."
         )
     notes += [family.note] if family.note else []
+    if not spec.experts:
+        idle = {name for field in _OF_EXPERTS for name in family.keys.get(field, ())}
+        omitted = tuple(key for key in omitted if key not in idle)
     unread = _unread(family, text)
     return ReadConfig(
         spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes), unread, part
     )
 
+
+_OF_EXPERTS = ("experts", "per_token", "expert_width", "shared", "shared_width")
+"""Fields that say nothing of a model without experts."""
 
 _ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function")
 _HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
