@@ -207,9 +207,10 @@ class RuleGap:
     """Why the 6ND rule and the count by layer differ, per token of training; the parts sum to the difference.
 
     rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
-    input embedding of its own, learned positions). vectors: what it charges for norms and biases. square: what it
-    leaves out, attention's products of activations. again: what it counts once and the layers multiply again, the
-    output head in every multi-token prediction module. counted: rule − lookup − vectors + square + again.
+    input embedding of its own, learned positions, embeddings of layers). vectors: what it charges for norms and
+    biases. square: what it leaves out, attention's products of activations. again: what it counts once and the layers
+    multiply again, the output head in every multi-token prediction module. counted: rule − lookup − vectors + square +
+    again.
     """
 
     rule: float
@@ -227,7 +228,8 @@ def rule_gap(spec: TransformerSpec, seq_len: int, attention: Attention = "causal
     """
     counted = flops_per_token(spec, seq_len, attention)
     rule = 6.0 * parameters(spec).active
-    lookup = 6.0 * (spec.hidden * spec.position_rows + (0 if spec.tied_head else spec.table_width * spec.vocab))
+    token_width = (0 if spec.tied_head else spec.table_width) + spec.layers * spec.layer_embedding
+    lookup = 6.0 * (spec.hidden * spec.position_rows + token_width * spec.vocab)
     again = 6.0 * spec.mtp_modules * spec.table_width * spec.vocab
     return RuleGap(
         rule=rule,
