@@ -31,15 +31,16 @@ class ConfigError(ValueError):
     """A config.json that describes no model; the message shows the input, the rule and an example.
 
     field: the key that is wrong, empty where it is the text as a whole. value, rule: what it was, and what it must be.
-    example: what would do, as it would stand in the file; empty for a whole config.
+    example: what would do, as it would stand in the file; for a text as a whole a config that is enough.
     """
 
     def __init__(self, field: str, value: object, rule: str, example: str = "") -> None:
         self.field = field
         self.value = value
         self.rule = rule
-        what = f"{sendable(field)} is {shown(value)}; {rule}" if field else rule
-        super().__init__(f"{what} For example: {example or EXAMPLE}")
+        what = f"{sendable(field)} is {shown(value)}: {rule}" if field else rule
+        use = f" Use {example}." if example else "" if field else f" Use a text such as {EXAMPLE}."
+        super().__init__(f"{what}{use}")
 
 
 class NoClosedFormError(ConfigError):
@@ -123,7 +124,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(unique) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         raise ConfigError(
-            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key may stand there once."
+            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key can appear only once."
         )
     return unique
 
