@@ -14,7 +14,7 @@ from core.models.catalog import model_named
 from core.models.configs.config import UnknownFamilyError, from_hf_config, read_hf_config
 from core.models.configs.custom import read_config
 from core.models.configs.families import FAMILIES
-from core.models.configs.json_text import EXAMPLE, ConfigError
+from core.models.configs.json_text import EXAMPLE, ConfigError, read_object, shorten_config
 from core.models.parameters import parameters
 from core.models.spec import LatentAttention, SlidingWindow
 from core.models.spec_text import read_spec, write_spec
@@ -56,6 +56,13 @@ def test_what_a_config_omits_is_said() -> None:
     assert {"num_hidden_layers", "vocab_size", "tie_word_embeddings", "sliding_window"} <= set(read.omitted)
     assert "hidden_size" not in read.omitted
     assert read.spec.tied_head
+
+
+def test_a_dense_model_leaves_out_no_key_of_experts() -> None:
+    dense = [row["config"] for row in public_configs() if from_hf_config(row["config"]).experts is None]
+    assert len(dense) > 5
+    for config in dense:
+        assert not any("expert" in key for key in read_hf_config(config).omitted), config
 
 
 @pytest.mark.parametrize(
@@ -249,6 +256,32 @@ def test_a_mapping_that_is_no_json() -> None:
         deep = {"a": deep}
     with pytest.raises(ConfigError, match="cannot be written as JSON"):
         from_hf_config(deep)
+
+
+def test_lists_of_a_quantized_models_layers_are_left_out() -> None:
+    """Of a file of megabytes; what is too long without them stays as it is, and is refused."""
+    ignored = {"quantization_config": {"ignore": [f"model.layers.{i}.mlp \\" for i in range(50_000)]}}
+    long = json.dumps({**LLAMA, **ignored, "text_config": ignored})
+    assert len(long) > 2_500_000
+    assert json.loads(shorten_config(long)) == {**LLAMA, "text_config": {}}
+    assert from_hf_config(shorten_config(json.dumps({**LLAMA, **ignored}))) == from_hf_config(LLAMA)
+    for text in (json.dumps(LLAMA), "x" * 200_000, "[" * 200_000, json.dumps({**LLAMA, "more": "x" * 5_000_000})):
+        assert shorten_config(text) == text
+    with pytest.raises(ConfigError, match="characters"):
+        from_hf_config(shorten_config(json.dumps({**LLAMA, "other": "x" * 200_000})))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "[[[[[[[[[[[[[[[[[["}', '{"a": "\\"[[[[[[[[[[[[[[[[["}', '{"[[[[[[[[[[[[[[[[[": 1}']
+)
+def test_brackets_in_strings_are_not_nested(text: str) -> None:
+    assert read_object(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 17, '{"a": "\\\\", "b": ' + "[" * 17, "]" + "[" * 18])
+def test_deep_text_is_refused_before_it_is_parsed(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"nested 1[78] deep"):
+        read_object(text)
 
 
 _VALUES = st.one_of(

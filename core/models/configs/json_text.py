@@ -7,7 +7,9 @@ refused here, and sizes are capped before anything is parsed.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any, cast
 
 from core.limits import limit
@@ -19,6 +21,10 @@ EXAMPLE = (
 """A config.json that is enough, as messages show it."""
 
 _LONGEST = 60
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
+_QUANTIZED = ("quantization_config", "compression_config")
 
 
 class ConfigError(ValueError):
@@ -71,7 +77,8 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     text = text.lstrip("\ufeff")
     if not text.strip():
         raise ConfigError("", text, "There is no text.")
-    deepest, allowed = _depth(text), limit("config_depth")
+    deepest = max(accumulate((_DEEPER[bracket] for bracket in _BRACKET.findall(_STRING.sub("", text))), initial=0))
+    allowed = limit("config_depth")
     if deepest > allowed:
         raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
     try:
@@ -91,26 +98,22 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     return cast("dict[str, Any]", document)
 
 
-def _depth(text: str) -> int:
-    """How deep brackets nest outside strings, whether or not they match."""
-    depth = deepest = 0
-    inside = escaped = False
-    for letter in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif letter == "\\":
-                escaped = True
-            elif letter == '"':
-                inside = False
-        elif letter == '"':
-            inside = True
-        elif letter in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif letter in "]}":
-            depth -= 1
-    return deepest
+def shorten_config(text: str) -> str:
+    """Return a long config.json without what it says of quantization, whose lists of layers may take megabytes.
+
+    Shorter text is returned as it is, and so is text that cannot be read, for `read_object` to say why.
+    """
+    if len(text) <= limit("config_chars"):
+        return text
+    try:
+        whole = read_object(text, most=limit("config_file_bytes"))
+    except ConfigError:
+        return text
+    parts = (cast("dict[str, Any]", part) for part in (whole, *whole.values()) if isinstance(part, dict))
+    for part in [*parts]:
+        for key in _QUANTIZED:
+            part.pop(key, None)
+    return json.dumps(whole)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
