@@ -402,7 +402,6 @@ class TransformerSpec:
         parts = {
             NAMES[self.mixer.kind] if self.mixer else "": self.mixer,
             "a gate on attention": self.attention_gate,
-            "attention of several sizes": self.others,
             "an indexer": self.indexer,
             "several residual streams": self.streams > 1,
             "an embedding of layers": self.layer_embedding,
