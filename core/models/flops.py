@@ -54,9 +54,6 @@ _SQUARES: Mapping[Attention, tuple[Formula[...], Formula[...]]] = {
 }
 """Convention → one product of attention in layers that see everything, and in windowed ones."""
 
-_PRODUCTS: Mapping[Literal["key_dim", "value_dim"], str] = {"key_dim": "scores", "value_dim": "values"}
-"""Head width of each product of attention → its component; those in a window have one of their own."""
-
 AttentionProduct: TypeAlias = "tuple[str, Formula[...], dict[str, Any]]"
 """Component, formula, and values of one product of activations."""
 

@@ -5,8 +5,9 @@ Operations are named as in transformers. How they are executed (fused kernels, d
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 Split: TypeAlias = Literal["whole", "sequence", "tensor", "kv", "expert", "expert tensor"]
 """What divides a tensor or a weight: nothing, sequence parallelism, tensor parallelism, those of its ranks that hold
@@ -165,6 +166,24 @@ class Scan(Op):
     state: int
     flop: int
     groups: int
+
+
+AnyOp = TypeVar("AnyOp", bound=Op)
+
+
+def ends_block(op: Op) -> bool:
+    """Whether a row-parallel matmul brings a block back to the hidden width."""
+    return isinstance(op, Linear) and (op.reads[0].split, op.makes[0].split) == ("tensor", "sequence")
+
+
+def until_ends(ops: Iterable[AnyOp]) -> list[list[AnyOp]]:
+    """Return the operations up to each that ends a block, and the rest."""
+    parts: list[list[AnyOp]] = [[]]
+    for op in ops:
+        parts[-1].append(op)
+        if ends_block(op):
+            parts.append([])
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

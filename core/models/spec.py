@@ -330,11 +330,6 @@ class TransformerSpec:
             raise SpecError("window", self.window, "it is not counted beside layers that have a state.")
 
     @property
-    def ffn_matrices(self) -> int:
-        """Matrices of one feed-forward network: gate, up and down, or up and down."""
-        return 3 if self.glu else 2
-
-    @property
     def attention_layers(self) -> int:
         """Layers with attention."""
         replaced = self.mixer.layers if self.mixer and not self.mixer.parallel else 0
@@ -407,7 +402,6 @@ class TransformerSpec:
         parts = {
             NAMES[self.mixer.kind] if self.mixer else "": self.mixer,
             "a gate on attention": self.attention_gate,
-            "attention of several sizes": self.others,
             "an indexer": self.indexer,
             "several residual streams": self.streams > 1,
             "an embedding of layers": self.layer_embedding,

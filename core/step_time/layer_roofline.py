@@ -39,7 +39,7 @@ from core.models import operation as ops
 from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
-from core.step_time.layer_kinds import LayerKind, kinds_of
+from core.step_time.layer_kinds import NONE, LayerKind, kinds_of
 
 Phase: TypeAlias = Literal["forward", "backward", "update"]
 Kind: TypeAlias = Literal["matmul", "other"]
@@ -192,7 +192,8 @@ def layer_roofline(
     sheet = _Sheet(device, dtype, rates or Rates())
     norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
     sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
-    layer = [op for op in operations(spec) if op.block in ("layer", "moe" if kind.mixture else "dense")]
+    attention, network = _parts(spec, kind)
+    layer = [*attention, *network]
     active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
     for key, group in groupby((op for op in layer if op.name in _ROWS), lambda op: _ROWS[op.name]):
         match op := next(group):
@@ -213,6 +214,14 @@ def layer_roofline(
         sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), CROSS_ENTROPY)
         sheet.add("head_update", "AdamW update, head", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
+
+
+def _parts(spec: TransformerSpec, kind: LayerKind) -> tuple[list[ops.Op], list[ops.Op]]:
+    """Return the operations of attention and of the network in a layer of that kind."""
+    written = operations(spec)
+    attention, dense = (ops.until_ends(op for op in written if op.block == block) for block in ("layer", "dense"))
+    network = [op for op in written if op.block == "moe"] if kind.mixture else dense[kind.network]
+    return attention[kind.attention] if kind.attention != NONE else [], network if kind.network != NONE else []
 
 
 def _matmul(sheet: _Sheet, row: tuple[str, str], together: list[ops.Linear], t: Value) -> None:
@@ -249,10 +258,15 @@ def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, win
 
 
 def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:
-    """Parameters of one layer of that kind: all of them, chosen experts or not; norms outside are shared evenly."""
-    among = {"attention": spec.layers, "norms": spec.layers}
-    among |= {"experts": spec.moe_layers} if kind.mixture else {"feed-forward": spec.dense_layers}
-    return sum(part.total / among[part.group] for part in parameters(spec).components if part.group in among)
+    """Parameters of one layer of that kind: all of them, chosen experts or not; norms are shared evenly."""
+    norms = sum(part.total for part in parameters(spec).components if part.group == "norms")
+    return norms / spec.layers + sum(
+        op.layers * weight.rows * weight.columns * weight.count / part[-1].layers
+        for part in _parts(spec, kind)
+        for op in part
+        if not isinstance(op, ops.Norm)
+        for weight in op.weights
+    )
 
 
 def _update(own: float, t: Value) -> Work:

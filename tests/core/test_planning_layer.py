@@ -13,7 +13,7 @@ from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
 from core.hardware.roofline import ridge_point
 from core.models.catalog import catalog, model_named
-from core.models.configs.config import read_hf_config
+from core.models.configs.config import from_hf_config, read_hf_config
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, TransformerSpec
@@ -72,7 +72,10 @@ def test_products_of_all_layers_are_those_of_the_model(seq_len: int, *, fused: b
     Backward is twice forward; a fused kernel then computes the scores once more.
     """
     tokens = 3 * seq_len
-    shapes = {m.name: m.spec for m in catalog() if not m.spec.unlisted}
+    shapes = {m.name: m.spec for m in catalog()} | {r["name"]: from_hf_config(r["config"]) for r in public_configs()}
+    shapes = {name: spec for name, spec in shapes.items() if not spec.unlisted}
+    assert any(spec.others for spec in shapes.values())
+    assert any(spec.networks for spec in shapes.values())
     for name, spec in {**shapes, "wide shared": WIDE_SHARED}.items():
         counted = flops_per_token(spec, seq_len, "causal" if fused else "full")
         forward, backward = (whole(spec, phase, tokens, seq_len, fused=fused) for phase in ("forward", "backward"))

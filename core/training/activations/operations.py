@@ -8,7 +8,7 @@ rotation, gates, the other products, the router, and routed experts, whose group
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +16,16 @@ import numpy as np
 
 from core.limits import cached
 from core.models.components import weight_flop
-from core.models.operation import AttentionCore, Dispatch, GroupedLinear, Linear, Op, Route
+from core.models.operation import (
+    AttentionCore,
+    Dispatch,
+    GroupedLinear,
+    Linear,
+    Op,
+    Route,
+    ends_block,
+    until_ends,
+)
 from core.models.spec import TransformerSpec
 from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
@@ -52,8 +61,8 @@ def _layers(spec: TransformerSpec, kind: LayerKind) -> Iterator[tuple[float, lis
     ops = layer_operations(spec, kind)
     chosen = {op.reads[0] for op in ops if isinstance(op, Route)}
     matmuls = [op for op in ops if isinstance(op, Linear) and op.makes[0].width > 1 and op.makes[0] not in chosen]
-    *attended, last = _ended(op for op in matmuls if op.block in ATTENTION_BLOCKS)
-    *networks, _ = _ended(op for op in matmuls if op.block == "dense")
+    *attended, last = until_ends(op for op in matmuls if op.block in ATTENTION_BLOCKS)
+    *networks, _ = until_ends(op for op in matmuls if op.block == "dense")
     if kind == "experts":
         networks = [[op for op in matmuls if op.block == "moe"]]
     if spec.mixer and spec.mixer.parallel:
@@ -61,20 +70,6 @@ def _layers(spec: TransformerSpec, kind: LayerKind) -> Iterator[tuple[float, lis
     for share, first in _shared(spec, attended):
         for also, second in _shared(spec, networks):
             yield share * also, [*first, *second, *last]
-
-
-def _ended(matmuls: Iterable[Linear]) -> list[list[Linear]]:
-    """Return the matmuls up to each that ends a block, and the rest."""
-    parts: list[list[Linear]] = [[]]
-    for op in matmuls:
-        parts[-1].append(op)
-        if _row_parallel(op):
-            parts.append([])
-    return parts
-
-
-def _row_parallel(op: Linear) -> bool:
-    return (op.reads[0].split, op.makes[0].split) == ("tensor", "sequence")
 
 
 def _shared(spec: TransformerSpec, parts: list[list[Linear]]) -> Iterator[tuple[float, list[Linear]]]:
@@ -141,7 +136,7 @@ def kept_by_operation(
     for op in (op for op in ops if kept.get(op) and not isinstance(op, GroupedLinear)):
         split, share = most_ranks(op.makes[0].split, ops[ops.index(op) :]), kept[op] * _share(spec, op)
         tensors.append(KeptTensor(one(op, _name(op), split, share)))
-    summed = [op for op in ops if isinstance(op, Linear) and _row_parallel(op)]
+    summed = [op for op in ops if ends_block(op)]
     tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence", _share(spec, op)), "tensor") for op in summed]
     for op in (op for op in ops if isinstance(op, Dispatch)):
         both = (one(op, f"expert {way}", "sequence", 1.0, routed=True) for way in ("inputs", "outputs"))

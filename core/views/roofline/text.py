@@ -145,6 +145,8 @@ def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
     if mixtures(kinds):
         name = "experts" if kind.mixture else "dense"
         sentences.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
+    if sum((k.window, k.mixture) == (kind.window, kind.mixture) for k in kinds) > 1:
+        sentences.append(f"of these sizes, {kind.layers} of {sum(k.layers for k in kinds)}")
     return "; ".join(sentences) + " layers" if sentences else ""
 
 
