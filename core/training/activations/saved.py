@@ -207,7 +207,7 @@ class _Saved:
         fed = 1.0 - self.how.partly.unfed_share if self.how.partly and name == "norm 1" else 1
         # A norm that is done again starts from its input as it was given.
         self.add(f"{name} input in fp32", op, x.width, FP32, x.split, kept=given / FP32, share=fed)
-        if self.spec.norm_vectors:
+        if op.weights:
             share = self.trained(op.weights[0].name)
             self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
 
