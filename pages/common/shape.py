@@ -9,7 +9,7 @@ import streamlit as st
 from core.fields import SHARED
 from core.jobs.queue import WaitingLine
 from core.limits import limit
-from core.models.building.events import Built, ModelRefused
+from core.models.building.events import Built, ModelRefused, counted, laid_out
 from core.models.building.jobs import BuildRunner
 from core.models.configs.custom import (
     MIXTURE,
@@ -21,12 +21,11 @@ from core.models.configs.custom import (
     about_counted,
     about_saved,
     edited,
-    laid_out,
     read_config,
     read_model,
     size_of,
 )
-from core.models.counts_only import counted, write_counted
+from core.models.counts_only import write_counted
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, write_spec

@@ -21,13 +21,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.models.building.count import count
-from core.models.building.events import Built, ModelRefused, decode, on_parabola
+from core.models.building.events import Built, ModelRefused, counted, decode, laid_out
 from core.models.building.jobs import BuildRunner, build_key
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
-from core.models.configs.custom import laid_out
 from core.models.configs.families import FAMILIES
-from core.models.counts_only import CountedModel, CountedTextError, counted, read_counted, write_counted
+from core.models.counts_only import CountedModel, CountedTextError, on_parabola, read_counted, write_counted
 from core.models.flops import flops_per_token
 from core.models.operations import operations
 from core.models.parameters import parameters

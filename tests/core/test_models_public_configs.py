@@ -10,9 +10,9 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from core.models.building.events import Built, BuiltPart
+from core.models.building.events import Built, BuiltPart, laid_out
 from core.models.configs.config import read_hf_config
-from core.models.configs.custom import about_built, about_saved, laid_out
+from core.models.configs.custom import about_built, about_saved
 from core.models.configs.families import FAMILIES
 from core.models.counts_only import CountedModel
 from core.models.flops import flops_per_token
@@ -87,7 +87,13 @@ def test_what_ran_is_a_shape_only_with_the_active_parameters_and_flops_of_the_bu
     spec = read_spec(EXAMPLE)
     assert laid_out(_ran(EXAMPLE, 0, 0)) == laid_out(_ran(EXAMPLE, 7, 0)) == spec
     wider = write_spec(replace(spec, heads=16, head_dim=256))
-    for built in (_ran(EXAMPLE, -1, 0), _ran(EXAMPLE, 1, 1), _ran(EXAMPLE, 0, 0, 2), _ran(wider, 0, 0), _ran("", 0, 0)):
+    for built in (
+        _ran(EXAMPLE, -1, -1),
+        _ran(EXAMPLE, 1, 1),
+        _ran(EXAMPLE, 0, 0, 2),
+        _ran(wider, 0, 0),
+        _ran("", 0, 0),
+    ):
         assert laid_out(built) is None
 
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from core.limits import limit
-from core.models.building.events import MOST_PARTS, TEXT_CHARS, on_parabola
-from core.models.building.record import BATCH, Recorder, first_expert
+from core.models.building.events import MOST_PARTS, TEXT_CHARS
+from core.models.building.record import BATCH, RunRecorder, first_expert
 from core.models.building.shape import NoShapeError, shape_of
+from core.models.counts_only import on_parabola
 from core.models.spec_text import write_spec
 
 _PATIENCE_S = 10.0
@@ -135,7 +136,7 @@ def _forward(torch: Any, model: Any, seen: _Seen, batch: tuple[int, int]) -> Non
 
 def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, int, str]:
     """The shape of the model as text, and bytes that its layers save; or an empty text, and why there is none."""
-    recorder = Recorder(torch, model, seen.share)
+    recorder = RunRecorder(torch, model, seen.share)
     try:
         with recorder.watching(importlib.import_module("transformers.modeling_utils").AttentionInterface):
             _forward(torch, model, seen, BATCH)
@@ -150,7 +151,7 @@ def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, int, str]:
         return "", 0, str(problem)[:TEXT_CHARS]
     except Exception as problem:
         return "", 0, f"What it runs cannot be read: {first_line(problem)}"
-    return text, record.saved, ""
+    return text, sum(layer.saved for layer in record.layers), ""
 
 
 def _own_experts(counter: Any, loose: Mapping[str, Any], chosen: int, experts: int, seq_len: int) -> int:

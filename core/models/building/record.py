@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from core.models.spec import KeyValues
+
 BATCH = (2, 64)
 """Sequences and their length. With a single sequence some copies are views, which spares what others pay."""
 
@@ -47,6 +49,7 @@ class AttentionCall:
     value_dim: int
     window: int = 0
     sinks: bool = False
+    keys: KeyValues = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +85,15 @@ class LayerRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ModelRun:
     """What a model ran. rotary: whether it rotates queries and keys. outside: what no layer ran."""
 
     layers: tuple[LayerRun, ...]
     outside: LayerRun
     rotary: bool
 
-    @property
-    def saved(self) -> int:
-        """Bytes that all layers save of `BATCH` for backward."""
-        return sum(layer.saved for layer in self.layers)
 
-
-class Recorder:
+class RunRecorder:
     """Notes what a model runs while it is watched. share: of experts' weights, by identity."""
 
     def __init__(self, torch: Any, model: Any, share: dict[int, tuple[int, int]]) -> None:
@@ -139,13 +137,13 @@ class Recorder:
             stack.callback(setattr, interface, "get_interface", given)
             interface.get_interface = hand_out
             for module in self.model.modules():
-                stack.callback(module.register_forward_pre_hook(self._enter).remove)
-                stack.callback(module.register_forward_hook(self._leave).remove)
+                module.register_forward_pre_hook(self._enter)
+                module.register_forward_hook(self._leave)
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._save, _same))
             stack.enter_context(Watch())
             yield
 
-    def record(self) -> Record:
+    def record(self) -> ModelRun:
         """Return what ran. The layers are those of the stack with most matmuls."""
         for run in self.runs.values():
             for (module, q, k), (_, scores, v) in zip(run.squares[::2], run.squares[1::2], strict=False):
@@ -154,7 +152,7 @@ class Recorder:
         often = Counter({place: len(run.matmuls) for place, run in self.runs.items() if place[1] >= 0})
         stack = max((place[0] for place in often), key=lambda s: sum(n for p, n in often.items() if p[0] == s))
         layers = tuple(self.runs[place] for place in sorted(self.runs) if place[0] == stack and place[1] >= 0)
-        return Record(layers, self.runs.get(("", -1), LayerRun()), self.rotary)
+        return ModelRun(layers, self.runs.get(("", -1), LayerRun()), self.rotary)
 
     def _enter(self, module: Any, inputs: Any) -> None:
         self.where.append(module)
@@ -162,10 +160,11 @@ class Recorder:
         if not name and inputs:
             run.given = _storage(inputs[0])
 
-    def _leave(self, module: Any, inputs: Any, made: Any) -> None:
+    def _leave(self, module: Any, inputs: Any, output: Any) -> None:
         (run, name), kind = self.here(), type(module).__name__.lower()
         self.where.pop()
-        made: Any = cast("Sequence[Any]", made)[0] if isinstance(made, tuple | list) and made else made
+        several: list[Any] = list(cast("Sequence[Any]", output)) if isinstance(output, tuple | list) else [output]
+        made = several[0] if several else None
         self.rotary |= "rotary" in kind
         if not isinstance(made, self.torch.Tensor) or not inputs:
             return
@@ -197,10 +196,9 @@ class Recorder:
             x, w = given[-2:]
             weight = self.weights.get(_storage(w))
             if weight and name in ("mm", "addmm"):
-                owner = self.where[-1]
+                owner, share = self.where[-1], self.share.get(id(weight[1]), (1, 1))
                 bias = getattr(owner, "bias", None) is not None or getattr(owner, "has_bias", False)
-                ends, share = (_storage(x), _storage(made)), self.share.get(id(weight[1]), (1, 1))
-                sizes = (int(w.shape[-1]), int(w.shape[-2]))
+                sizes, ends = (int(w.shape[-1]), int(w.shape[-2])), (_storage(x), _storage(made))
                 run.matmuls.append(Matmul(weight[0], module, *sizes, bias, *ends, *share))
             elif not weight and name in ("bmm", "baddbmm"):
                 run.squares.append((module, tuple(x.shape), tuple(w.shape)))

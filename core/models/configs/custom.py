@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
-from core.models.building.events import Built
 from core.models.catalog import CatalogModel
 from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counts_only import CountedModel, read_counted
-from core.models.flops import flops_per_token
 from core.models.mixer import NAMES
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
-from core.models.spec_text import SpecTextError, read_spec
+from core.models.spec_text import read_spec
 from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in
 from core.units import format_count
 
@@ -181,21 +179,6 @@ def about_saved(ratio: float) -> str:
         f" As single operations of transformers, its layers save {more:.0%} {less} for backward than computed here, "
         "which kernels for whole layers do not."
     )
-
-
-def laid_out(built: Built) -> TransformerSpec | None:
-    """The shape that was read from what a model ran, where it has the model's active parameters and FLOPs.
-
-    Parameters beyond it belong to what reads images or sound.
-    """
-    try:
-        spec = read_spec(built.shape)
-    except SpecTextError:
-        return None
-    counts = parameters(spec)
-    same = counts.active == built.active and counts.total <= built.total
-    alike = all(n * flops_per_token(spec, n, "eager").forward == flop for n, flop in built.flop.items())
-    return spec if same and alike else None
 
 
 def about(spec: TransformerSpec) -> str:
