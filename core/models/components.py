@@ -46,6 +46,7 @@ _NEMOTRON = Source("NVIDIA 2025, Nemotron 3", "section 2.2", "https://arxiv.org/
 _GEMMA = Source(
     "Google 2025, Gemma 3n", "modeling_gemma3n.py", "https://github.com/huggingface/transformers/tree/main/src"
 )
+_RAN = Source("Hugging Face transformers", "the model as it runs", "https://github.com/huggingface/transformers")
 _STATES = (_MAMBA, _MAMBA2, _DELTA)
 _GROUPED = "With grouped queries, keys and values have fewer heads than queries, each used by several of them."
 _DOWN_AND_UP = "Latent attention projects down to a rank and up to all heads. A rotary key is shared by all heads."
@@ -196,6 +197,13 @@ ROWS: Mapping[str, ComponentRow] = {
         "Norms", "norms", _NORMS, (_LLAMA,), "RMSNorm has a gain, LayerNorm a gain and mostly a bias."
     ),
     "layer_embedding": ComponentRow("Embedding of layers", "embedding", _LAYER_EMBEDDING, (_GEMMA,), _LOOKED_UP),
+    "further": ComponentRow(
+        "Other operations",
+        "attention",
+        "further.proj further.norm further.vector",
+        (_RAN,),
+        "Read from a model that was built and run without values.",
+    ),
     "prediction": ComponentRow(
         "Multi-token prediction", "prediction", "", (DEEPSEEK_V3.at("section 2.2"),), _PREDICTION
     ),

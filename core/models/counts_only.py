@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from core.limits import limit
-from core.models.building.events import MOST_FLOP, Built, on_parabola
 
 EXAMPLE = (
     "made=JambaForCausalLM by=transformers_5.23.0 total=51570323328 active=12110311296 "
     "flop.1024=24318915641344 flop.2048=48775264731136 flop.4096=98100279771136"
 )
 """A counted model as text, as every message shows it."""
+
+MOST_FLOP = limit("parameters") * limit("model_dimension") * 4
+"""Most FLOPs of one sequence that are believed."""
 
 _ITEM = re.compile(r"(made|by)=([A-Za-z0-9_.-]{1,80})|(total|active|flop\.[1-9]\d{0,7})=(\d{1,40})")
 
@@ -46,11 +49,16 @@ class CountedModel:
         return float(on_parabola(self.flop, seq_len) / seq_len)
 
 
-def counted(built: Built) -> CountedModel | None:
-    """What was built as a counted model; None where its FLOPs are not known."""
-    if not built.known or not built.flop:
-        return None
-    return CountedModel(built.made, built.by.replace(" ", "_"), built.total, built.active, built.flop)
+def on_parabola(known: Mapping[int, int], at: int) -> Fraction:
+    """The value at ``at`` of the curve through the known points: a parabola through three, a line through two."""
+    fraction = Fraction(0)
+    for here, value in known.items():
+        share = Fraction(value)
+        for other in known:
+            if other != here:
+                share *= Fraction(at - other, here - other)
+        fraction += share
+    return fraction
 
 
 def write_counted(model: CountedModel) -> str:

@@ -409,6 +409,21 @@ def layer_embeddings(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
     return at.add(x, y)
 
 
+def further_operations(net: Writer, spec: TransformerSpec, x: Tensor) -> None:
+    """Write what layers have beyond the other fields, whole on each rank: nothing says how it could be divided."""
+    for one in spec.further:
+        at = net.at("layer", one.layers)
+        if one.kind == "matmul":
+            (read,) = at.parts(x, one.columns)
+            at.linear("further.proj", read, one.rows)
+        elif one.kind == "norm":
+            (read,) = at.parts(x, one.rows)
+            at.norm("further.norm", read, gain=one.columns)
+        else:
+            learned = Weight("further.vector", one.rows, 1, 1, "whole", "vector")
+            at.apply(View, "further.vector", at.tensor("further", 1), x, weights=(learned,))
+
+
 def output_head(net: Writer, spec: TransformerSpec, x: Tensor, *, shared: bool) -> None:
     """Write logits and loss."""
     bias, inputs = spec.head_bias and net.block == "head", spec.table_width
@@ -456,6 +471,7 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     x = decoder_layer(net, spec, x, **layers, mixed=spec.moe_layers)
     if spec.layer_embedding:
         x = layer_embeddings(net, spec, x)
+    further_operations(net, spec, x)
     head = net.at("head", 1)
     y = collapse_streams(head, spec, x, spec.streams)
     y = head.norm("norm", y, spec.norm_vectors) if outside else y

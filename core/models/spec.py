@@ -160,6 +160,23 @@ class DenseLayers:
         whole(self, 0, "width")
 
 
+FurtherKind: TypeAlias = Literal["matmul", "norm", "vector"]
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What each of ``layers`` layers has that no other field describes: a matmul of ``columns`` inputs and ``rows``
+    outputs, a norm of width ``rows`` with ``columns`` gains, or so many learned numbers that scale or shift."""
+
+    kind: FurtherKind
+    layers: int
+    rows: int
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "layers", "rows", "columns")
+
+
 @dataclass(frozen=True, slots=True)
 class Indexer:
     """Sparse attention: a small attention that chooses the tokens which each token attends to (DeepSeek-V3.2).
@@ -226,6 +243,7 @@ class TransformerSpec:
     others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
     networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
     values_normed: values have a norm without a gain (Gemma 4).
+    further: what its layers have beyond all of this, as read from a model that ran.
     layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
     streams: residual streams that learned weights mix before and after each block (hyper-connections, DeepSeek-V4).
     attention_sinks: one learned logit per query head and layer.
@@ -278,6 +296,7 @@ class TransformerSpec:
     layer_embedding: int = 0
     compressed: CompressedAttention | None = None
     streams: int = 1
+    further: tuple[Further, ...] = ()
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "streams")
@@ -405,6 +424,7 @@ class TransformerSpec:
             "an indexer": self.indexer,
             "several residual streams": self.streams > 1,
             "an embedding of layers": self.layer_embedding,
+            "other operations": self.further,
         }
         return next((name for name, there in parts.items() if there), "")
 

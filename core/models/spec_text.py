@@ -20,6 +20,7 @@ from core.models.spec import (
     CompressedAttention,
     DenseLayers,
     Experts,
+    Further,
     Indexer,
     LatentAttention,
     SlidingWindow,
@@ -38,7 +39,7 @@ _PARTS: Mapping[str, type[Any]] = {
     "indexer": Indexer,
     "compressed": CompressedAttention,
 }
-_KINDS: Mapping[str, type[Any]] = {"others": AttentionLayers, "networks": DenseLayers}
+_KINDS: Mapping[str, type[Any]] = {"others": AttentionLayers, "networks": DenseLayers, "further": Further}
 """Fields that hold kinds of layers, any number of them."""
 
 _MOST_KINDS = 64
@@ -72,7 +73,7 @@ def _values(owner: Any) -> list[tuple[str, Any, Any]]:
 def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, AttentionLayers | DenseLayers):
+    if isinstance(value, AttentionLayers | DenseLayers | Further):
         words = [_word(v) for _, v, _ in _values(value)]
         last = max(i for i, (_, v, usual) in enumerate(_values(value)) if v != usual)
         return "x".join(words[: last + 1])

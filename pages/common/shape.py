@@ -9,7 +9,7 @@ import streamlit as st
 from core.fields import SHARED
 from core.jobs.queue import WaitingLine
 from core.limits import limit
-from core.models.building.events import Built, ModelRefused
+from core.models.building.events import Built, ModelRefused, counted, laid_out
 from core.models.building.jobs import BuildRunner
 from core.models.configs.custom import (
     MIXTURE,
@@ -19,19 +19,21 @@ from core.models.configs.custom import (
     about,
     about_built,
     about_counted,
+    about_saved,
     edited,
-    is_like,
     read_config,
     read_model,
     size_of,
 )
 from core.models.configs.json_text import shorten_config
-from core.models.counts_only import counted, write_counted
+from core.models.counts_only import write_counted
+from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, write_spec
 from core.planning.form.plan_form import MODEL_NAME, SEQ_LEN, SHAPE
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import data_folder
+from core.training.activations.stage import recorded_ratio
 from core.wording import plural
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -191,12 +193,16 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
         if config and config.spec:
             show.note(about_built(config.spec, model))
             return
-        draft = config.draft if config and config.draft and is_like(config.draft, model) else None
+        spec = laid_out(job.answer)
         if st.session_state.get(_TAKEN) != job.key:
             st.session_state[_TAKEN] = job.key
-            st.session_state[_BUILT] = write_spec(draft) if draft else write_counted(model)
+            st.session_state[_BUILT] = write_spec(spec) if spec else write_counted(model)
             st.rerun(scope="app")
-        said = f"Its layers are as in {model.made}: {about(draft)}" if draft else about_counted(model)
+        said = about_counted(model, job.answer.shape_refused)
+        if spec:
+            beyond = f" {about_built(spec, model)}" if parameters(spec).total < model.total else ""
+            off = about_saved(recorded_ratio(spec, job.answer.saved)) if not spec.unmodelled else ""
+            said = f"Its layers are read from what {model.made} runs: {about(spec)}{off}{beyond}"
         show.good(f"**Built and counted.** {said}")
     else:
         reason = job.answer.reason if isinstance(job.answer, ModelRefused) else "its FLOPs could not be counted."

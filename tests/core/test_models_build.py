@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,20 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.models.building.count import count
-from core.models.building.events import Built, ModelRefused, decode, on_parabola
+from core.models.building.events import Built, ModelRefused, counted, decode, laid_out
 from core.models.building.jobs import BuildRunner, build_key
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
-from core.models.counts_only import CountedModel, CountedTextError, counted, read_counted, write_counted
+from core.models.configs.families import FAMILIES
+from core.models.counts_only import CountedModel, CountedTextError, on_parabola, read_counted, write_counted
 from core.models.flops import flops_per_token
+from core.models.operations import operations
 from core.models.parameters import parameters
+from core.models.spec import TransformerSpec
+from core.models.spec_text import read_spec, write_spec
+from core.planning.estimate import estimate
+from core.planning.plan import OWN_SHAPE, Plan
+from core.training.activations.stage import recorded_ratio
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 from tests.every import every
 from tests.patience import PATIENCE_S
@@ -36,6 +44,15 @@ pytestmark = pytest.mark.usefixtures("quiet")
 SMALL = {**DENSE, **MIXTURES}
 LOOPS = {"dbrx"}
 """Mixtures that look which experts have tokens before they multiply, which nothing without values can."""
+
+NOT_READ = {"llama4_text", "gemma4_text", "deepseek_v32", "glm_moe_dsa"}
+"""Families with operations that the reader has no name for: experts that all run, tables of layers, indexers."""
+
+SAVE_OTHERWISE = {"opt", "phi", "gptj", "gemma2", "cohere", "apertus", "gpt_oss", "qwen3_5_text"}
+"""Families whose layers save other bytes in single operations than is counted: soft caps, activation functions and
+norms in more steps than SiLU and RMSNorm, or in fewer than GELU of GPT-2."""
+
+AS_COUNTED = {"apertus, plain"}
 
 
 @pytest.mark.sweep(8)
@@ -57,6 +74,76 @@ def test_what_is_counted_without_values_is_what_the_formulas_say(name: str) -> N
     assert sum(part["active"] for part in said["parts"]) == ours.active
     eager = {str(n): flops_per_token(spec, n, "eager").forward * n for n in (6, 12, 24)}
     assert said["flop"] == eager
+    family = name.partition(",")[0]
+    read = laid_out(as_built(said))
+    if family in NOT_READ:
+        assert read is None
+        return
+    assert read, said["shape_refused"]
+    found = parameters(read)
+    assert (found.total, found.active) == (ours.total, ours.active)
+    for convention in ("full", "exact", "eager"):
+        counts = [flops_per_token(one, 24, convention).forward for one in (read, spec)]
+        assert counts[0] == counts[1], convention
+    assert operations_of(read) == operations_of(spec) or read.further
+    ratio = recorded_ratio(spec, said["saved"])
+    assert recorded_ratio(read, said["saved"]) == pytest.approx(ratio, rel=0.01)
+    assert (ratio == pytest.approx(1, abs=0.02)) == (family not in SAVE_OTHERWISE or name in AS_COUNTED)
+
+
+def as_built(said: dict[str, Any]) -> Built:
+    """The answer of the process, as it is read."""
+    built = decode(json.dumps({"built": {**said, "made": "X", "by": "transformers 5", "unread": []}}).encode())
+    assert isinstance(built, Built)
+    return built
+
+
+def operations_of(spec: TransformerSpec) -> Counter[tuple[str, str, int]]:
+    """Kinds of operations with weights, and elements of the weights; shared experts are one wide network or several."""
+    found: Counter[tuple[str, str, int]] = Counter()
+    for op in operations(spec):
+        for weight in op.weights:
+            place = (type(op).__name__, op.block, 0 if "shared_expert" in op.name else weight.columns)
+            found[place] += op.layers * weight.rows * weight.columns * weight.count
+    return found
+
+
+UNWRITTEN: dict[str, dict[str, Any]] = {
+    "arcee": {},
+    "afmoe": {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "num_dense_layers": 1},
+    "exaone4": {"sliding_window": 8},
+    "granitemoe": {"num_local_experts": 5, "num_experts_per_tok": 2},
+    "persimmon": {},
+    "bitnet": {},
+    "gpt_bigcode": {"n_layer": 3, "n_embd": 32, "n_head": 4, "n_inner": 48, "n_positions": 64},
+    "modernbert-decoder": {},
+}
+"""Families that no table describes."""
+
+
+@every(("name", "fields"), list(UNWRITTEN.items()))
+def test_a_family_that_nobody_has_written_is_laid_out_from_what_it_runs(name: str, fields: dict[str, Any]) -> None:
+    text = config_of(name, {**DENSE["llama"], **fields}).to_json_string()
+    assert name not in FAMILIES
+    moe = importlib.import_module("transformers.integrations.moe")
+    model, config, _ = _made({"config": json.loads(text)}, transformers)
+    said = count(torch, moe, model.eval(), config, 24)
+    spec = laid_out(as_built(said))
+    assert spec, said["shape_refused"]
+    assert parameters(spec).total == sum(parameter.numel() for parameter in model.parameters())
+    assert read_spec(write_spec(spec)) == spec
+    plan = Plan(model=OWN_SHAPE, shape=write_spec(spec), tokens=1e9)
+    assert estimate(plan).middle.steps_days > 0
+
+
+def test_a_model_whose_operations_cannot_be_read_has_a_reason() -> None:
+    moe = importlib.import_module("transformers.integrations.moe")
+    model, config, _ = _made(
+        {"config": json.loads(config_of("mamba2", STATES["mamba2"]).to_json_string())}, transformers
+    )
+    said = count(torch, moe, model.eval(), config, 24)
+    assert (said["shape"], said["known"]) == ("", True)
+    assert said["shape_refused"]
 
 
 LITTLE = {
@@ -222,6 +309,9 @@ GOOD = {
     "known": True,
     "flop": {"8": 80},
     "flop_refused": "",
+    "shape": "",
+    "shape_refused": "",
+    "saved": 0,
     "notes": [],
     "unread": [],
 }
@@ -237,6 +327,8 @@ GOOD = {
         {"flop": {"8": -1}},
         {"flop": {str(n): 1 for n in range(9)}},
         {"known": 1},
+        {"shape": "x" * 1000},
+        {"saved": -1},
         {"made": None},
     ],
 )

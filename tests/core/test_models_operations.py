@@ -18,7 +18,7 @@ from core.models.mixer import Mixer
 from core.models.operation import AttentionCore, GroupedLinear
 from core.models.operations import operations
 from core.models.parameters import parameters
-from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.models.spec import Experts, Further, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.models.symbols import symbol
 from core.training.device.ranks import pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
@@ -89,6 +89,9 @@ def shapes(count: int) -> Iterator[TransformerSpec]:
                 activation_scalars=draw.choice([0, 2]) if ffn else 0,
                 mixer=mixer,
                 attention_gate=draw.random() < 0.3,
+                further=draw.choice(
+                    [(), (Further("matmul", 2, 12, 8), Further("norm", 1, 8, 4), Further("vector", 3, 5))]
+                ),
             )
         except SpecError:
             continue

@@ -10,8 +10,9 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from core.models.building.events import Built, BuiltPart, laid_out
 from core.models.configs.config import read_hf_config
-from core.models.configs.custom import about_built, is_like
+from core.models.configs.custom import about_built, about_saved
 from core.models.configs.families import FAMILIES
 from core.models.counts_only import CountedModel
 from core.models.flops import flops_per_token
@@ -75,11 +76,31 @@ def _built(spec: TransformerSpec, beyond: int = 0) -> CountedModel:
     return CountedModel("LlamaForCausalLM", "transformers", counts.total + beyond, counts.active + beyond, flop)
 
 
-def test_a_draft_is_taken_only_where_the_built_model_has_its_counts_and_flops() -> None:
+def _ran(shape: str, total: int, active: int, flop: int = 0) -> Built:
+    known = _built(read_spec(EXAMPLE))
+    parts = (BuiltPart("model", known.total + total, known.active + active),)
+    flops = {n: value + flop for n, value in known.flop.items()}
+    return Built("X", "transformers", parts, True, flops, "", shape, "", 1, (), ())
+
+
+def test_what_ran_is_a_shape_only_with_the_active_parameters_and_flops_of_the_built_model() -> None:
     spec = read_spec(EXAMPLE)
-    assert is_like(spec, _built(spec))
-    assert not is_like(spec, _built(spec, 1))
-    assert not is_like(replace(spec, heads=16, head_dim=256), _built(spec))
+    assert laid_out(_ran(EXAMPLE, 0, 0)) == laid_out(_ran(EXAMPLE, 7, 0)) == spec
+    wider = write_spec(replace(spec, heads=16, head_dim=256))
+    for built in (
+        _ran(EXAMPLE, -1, -1),
+        _ran(EXAMPLE, 1, 1),
+        _ran(EXAMPLE, 0, 0, 2),
+        _ran(wider, 0, 0),
+        _ran("", 0, 0),
+    ):
+        assert laid_out(built) is None
+
+
+def test_bytes_that_a_shape_saves_are_compared_in_both_directions() -> None:
+    assert about_saved(1.019) == about_saved(0.981) == ""
+    assert "25%" in about_saved(0.8)
+    assert "20%" in about_saved(1.25)
 
 
 def test_a_shape_is_compared_with_the_model_that_was_built() -> None:

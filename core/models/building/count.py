@@ -1,4 +1,4 @@
-"""Counting a model that stands on torch's meta device: parameters by module, and the FLOPs of a sequence.
+"""Counting a model that stands on torch's meta device: parameters by module, FLOPs of a sequence, and its shape.
 
 Tensors there have shapes and no values, so any size costs nothing. Runs in the building process only: it is handed
 torch and transformers and imports neither.
@@ -9,10 +9,15 @@ from __future__ import annotations
 import importlib
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from core.models.building.events import MOST_PARTS, TEXT_CHARS, on_parabola
+from core.limits import limit
+from core.models.building.events import MOST_PARTS, TEXT_CHARS
+from core.models.building.record import BATCH, RunRecorder, first_expert
+from core.models.building.shape import NoShapeError, shape_of
+from core.models.counts_only import on_parabola
+from core.models.spec_text import write_spec
 
 _PATIENCE_S = 10.0
 _SHORT = (16, 32, 64, 128)
@@ -75,17 +80,6 @@ class _Seen:
 
         return Watch()
 
-    def experts(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """The product over experts, noting how many of them a token runs."""
-
-        def forward(module: Any, hidden: Any, index: Any, weights: Any, *rest: Any, **more: Any) -> Any:
-            for value in module.parameters():
-                if value.shape[0] == module.num_experts:
-                    self.share[id(value)] = (int(index.shape[-1]), int(module.num_experts))
-            return plain(module, hidden, index, weights, *rest, **more)
-
-        return forward
-
 
 def field_of(config: Any, name: str) -> Any:
     """A setting, None where the configuration has none or one for each layer."""
@@ -119,7 +113,13 @@ def _loose(model: Any, seen: _Seen, experts: int) -> dict[str, Any]:
 def _run(torch: Any, model: Any, seen: _Seen, seq_len: int) -> Any:
     """The FLOP counter after one sequence going forward."""
     counter: Any = importlib.import_module("torch.utils.flop_counter").FlopCounterMode(display=False)
-    tokens = torch.zeros((1, seq_len), dtype=torch.long, device="meta")
+    with torch.no_grad(), counter:
+        _forward(torch, model, seen, (1, seq_len))
+    return counter
+
+
+def _forward(torch: Any, model: Any, seen: _Seen, batch: tuple[int, int]) -> None:
+    """Run a batch of tokens; raises `_TooSlowError`."""
 
     def stop(*_: object) -> None:
         raise _TooSlowError
@@ -128,11 +128,30 @@ def _run(torch: Any, model: Any, seen: _Seen, seq_len: int) -> Any:
     signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_S)
     try:
-        with torch.no_grad(), counter, seen.watch():
-            model(input_ids=tokens, use_cache=False)
+        with seen.watch():
+            model(input_ids=torch.zeros(batch, dtype=torch.long, device="meta"), use_cache=False)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return counter
+
+
+def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, int, str]:
+    """The shape of the model as text, and bytes that its layers save; or an empty text, and why there is none."""
+    recorder = RunRecorder(torch, model, seen.share)
+    try:
+        with recorder.watching(importlib.import_module("transformers.modeling_utils").AttentionInterface):
+            _forward(torch, model, seen, BATCH)
+        record = recorder.record()
+        total = sum(int(value.numel()) for value in model.parameters() if id(value) in seen.touched)
+        text = write_spec(shape_of(record, total))
+        if len(text) > limit("spec_chars"):
+            raise NoShapeError("It has too many kinds of layers for one shape.")
+    except MemoryError:
+        raise
+    except NoShapeError as problem:
+        return "", 0, str(problem)[:TEXT_CHARS]
+    except Exception as problem:
+        return "", 0, f"What it runs cannot be read: {first_line(problem)}"
+    return text, sum(layer.saved for layer in record.layers), ""
 
 
 def _own_experts(counter: Any, loose: Mapping[str, Any], chosen: int, experts: int, seq_len: int) -> int:
@@ -228,9 +247,9 @@ def _parts(model: Any, seen: _Seen, known: bool) -> list[dict[str, Any]]:
 
 
 def count(torch: Any, moe: Any, model: Any, config: Any, seq_len: int) -> dict[str, Any]:
-    """Parameters by module, and FLOPs of a sequence or why they cannot be counted."""
+    """Parameters by module, FLOPs of a sequence, and the shape, or why there are none."""
     seen = _Seen(torch)
-    moe.ALL_EXPERTS_FUNCTIONS["batched_mm"] = seen.experts(moe.batched_mm_experts_forward)
+    moe.ALL_EXPERTS_FUNCTIONS["batched_mm"] = first_expert(torch, seen.share)
     flop: dict[int, int] = {}
     refused, notes = "", list[str]()
     text = config.get_text_config()
@@ -246,7 +265,11 @@ def count(torch: Any, moe: Any, model: Any, config: Any, seq_len: int) -> dict[s
         notes.append("Modules that predict tokens further ahead are not built and not counted.")
     if _setting(text, ("zero_expert_num", "zero_experts_num")):
         notes.append("Experts that compute nothing are counted as if a token ran through others in their place.")
+    shape, saved, shapeless = _shape(torch, model, seen) if flop else ("", 0, "")
     return {
+        "shape": shape,
+        "saved": saved,
+        "shape_refused": shapeless,
         "parts": _parts(model, seen, bool(flop)),
         "known": bool(flop),
         "flop": {str(length): value for length, value in flop.items()},

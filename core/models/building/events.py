@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Annotated, TypeAlias
 
 from annotated_types import Interval, MaxLen
 
 from core.jobs.lines import decoded
 from core.limits import limit
+from core.models.counts_only import MOST_FLOP, CountedModel, on_parabola
+from core.models.flops import flops_per_token
+from core.models.parameters import parameters
+from core.models.spec import TransformerSpec
+from core.models.spec_text import SpecTextError, read_spec
 
 TEXT_CHARS = 400
 """Longest text of an answer."""
@@ -22,9 +26,6 @@ MOST_KEYS = 40
 """Most keys that are named as not read."""
 
 _MOST = limit("parameters")
-MOST_FLOP = _MOST * limit("model_dimension") * 4
-"""Most FLOPs of one sequence that an answer may tell of."""
-
 Text: TypeAlias = Annotated[str, MaxLen(TEXT_CHARS)]
 Count: TypeAlias = Annotated[int, Interval(ge=0, le=_MOST)]
 Flop: TypeAlias = Annotated[int, Interval(ge=0, le=MOST_FLOP)]
@@ -53,8 +54,9 @@ class Built:
 
     made: the class, and who built it. parts: parameters by module. known: whether ``active`` is known, by running one
     sequence through it; elsewhere it is all. flop: forward FLOPs of one sequence, by its length, every key of the
-    square counted; empty where they cannot be counted, and ``flop_refused`` says why. unread: keys of the file that
-    the model's configuration does not know.
+    square counted; empty where they cannot be counted, and ``flop_refused`` says why. shape: as `write_spec` writes
+    it, read from what ran; empty where ``shape_refused`` says why. saved: bytes that its layers save of a recorded
+    batch. unread: keys of the file that the model's configuration does not know.
     """
 
     __pydantic_config__ = _STRICT
@@ -64,6 +66,9 @@ class Built:
     known: bool
     flop: Annotated[Mapping[int, Flop], MaxLen(3)]
     flop_refused: Text
+    shape: Annotated[str, MaxLen(limit("spec_chars"))]
+    shape_refused: Text
+    saved: Annotated[int, Interval(ge=0, le=MOST_FLOP)]
     notes: Annotated[tuple[Text, ...], MaxLen(8)]
     unread: Annotated[tuple[Text, ...], MaxLen(MOST_KEYS)]
 
@@ -95,16 +100,26 @@ class ModelRefused:
     reason: str
 
 
-def on_parabola(known: Mapping[int, int], at: int) -> Fraction:
-    """The value at ``at`` of the curve through the known points: a parabola through three, a line through two."""
-    fraction = Fraction(0)
-    for here, value in known.items():
-        share = Fraction(value)
-        for other in known:
-            if other != here:
-                share *= Fraction(at - other, here - other)
-        fraction += share
-    return fraction
+def counted(built: Built) -> CountedModel | None:
+    """What was built as a counted model; None where its FLOPs are not known."""
+    if not built.known or not built.flop:
+        return None
+    return CountedModel(built.made, built.by.replace(" ", "_"), built.total, built.active, built.flop)
+
+
+def laid_out(built: Built) -> TransformerSpec | None:
+    """The shape that was read from what a model ran, where it has the model's active parameters and FLOPs.
+
+    Parameters beyond it belong to what reads images or sound.
+    """
+    try:
+        spec = read_spec(built.shape)
+    except SpecTextError:
+        return None
+    counts = parameters(spec)
+    same = counts.active == built.active and counts.total <= built.total
+    alike = all(n * flops_per_token(spec, n, "eager").forward == flop for n, flop in built.flop.items())
+    return spec if same and alike else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from core.limits import limit
 from core.models.catalog import CatalogModel
 from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counts_only import CountedModel, read_counted
-from core.models.flops import flops_per_token
 from core.models.mixer import NAMES
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
@@ -146,16 +145,16 @@ def read_config(text: str) -> ConfigSaid:
     return ConfigSaid(read.spec, not read.unread, " ".join([*sentences, *read.notes]), read.part or bool(read.unread))
 
 
-def about_counted(counted: CountedModel) -> str:
-    """A model known by its counts in one line."""
+def about_counted(counted: CountedModel, reason: str = "") -> str:
+    """A model known by its counts in one line. reason: why its layers are not, in a sentence."""
     active = f", {format_count(counted.active)} active" if counted.active != counted.total else ""
     by = counted.by.replace("_", " ")
     mixed = counted.active != counted.total
     proxy = "a mixture of experts" if mixed else "a dense model"
     return (
-        f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}. Its layers are not "
-        f"known, so days, memory, and cache are those of {proxy} with the same counts."
-        + (f" The median error of its step time is {MIXTURE_ERROR:.0%}." if mixed else "")
+        f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}."
+        f"{' ' * bool(reason)}{reason} Its layers are not known, so days, memory, and cache are those of {proxy} with "
+        "the same counts." + (f" The median error of its step time is {MIXTURE_ERROR:.0%}." if mixed else "")
     )
 
 
@@ -172,11 +171,15 @@ def about_built(spec: TransformerSpec, built: CountedModel) -> str:
     return f"**Built, {built.made} has {built.total:,} parameters,** {-beyond:,} fewer than this shape. Check the file."
 
 
-def is_like(draft: TransformerSpec, built: CountedModel) -> bool:
-    """Whether a draft is the model that was built: as many parameters, all and active, and the same FLOPs."""
-    counts = parameters(draft)
-    same = (counts.total, counts.active) == (built.total, built.active)
-    return same and all(n * flops_per_token(draft, n, "eager").forward == flop for n, flop in built.flop.items())
+def about_saved(ratio: float) -> str:
+    """How far the bytes that a shape saves, ``ratio`` times those recorded, are off; empty within 2%."""
+    if abs(ratio - 1) <= 0.02:
+        return ""
+    more, less = (1 / ratio - 1, "more") if ratio < 1 else (1 - 1 / ratio, "less")
+    return (
+        f" As single operations of transformers, its layers save {more:.0%} {less} for backward than computed here, "
+        "which kernels for whole layers do not."
+    )
 
 
 def about(spec: TransformerSpec) -> str:
@@ -207,6 +210,8 @@ def about(spec: TransformerSpec) -> str:
         sentences.append(f"{spec.streams} residual streams")
     if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
         sentences.append(f"each token’s experts in {moe.groups_per_token} of {moe.route_groups} groups")
+    if spec.further:
+        sentences.append(f"{len(spec.further)} kinds of other operations")
     if spec.mtp_modules:
         sentences.append(f"{spec.mtp_modules} multi-token prediction")
     if spec.position_rows:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import cached
+from core.models.building.record import BATCH
 from core.models.operation import AttentionCore
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
@@ -30,6 +31,7 @@ from core.training.activations.saved import final_tensors, saved_tensors
 from core.training.activations.tensors import (
     COMPILED_WHOLE,
     FP32,
+    HF_EAGER,
     LOGITS_KEPT,
     Implementation,
     LayerKind,
@@ -141,6 +143,18 @@ def layer_activation_bytes(
     load = routed_load(layout, imbalance, capacity)
     per_token = _left_per_token(spec, implementation, layout, seq_len, kind, (width, residual), load)
     return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=per_token, each=1, spread=1)
+
+
+def recorded_ratio(spec: TransformerSpec, recorded: int) -> float:
+    """Bytes that all layers of ``spec`` save of the batch that is recorded of a built model, over those recorded."""
+    sequences, seq_len = BATCH
+    kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
+    layout = Layout(micro_batch=sequences)
+    return sum(
+        layers * float(layer_activation_bytes(spec, HF_EAGER, layout, seq_len, kind=kind, width=FP32))
+        for kind, layers in kinds
+        if layers
+    ) / max(1, recorded)
 
 
 def _saved_per_token(
