@@ -8,6 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+SPLIT = "#: program"
+"""The wall looks at what follows this line, so a program before it meets the seal alone."""
+
 NAMES = "torch einops numpy ctypes socket subprocess threading mmap resource select asyncio tempfile"
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from core.limits import limit
 from core.tensors.sealed.client import ProgramPool, ProgramReport
+from tests.core import sealed_recorder
 from tests.core.sealed_cases import HOSTILE, KILLED, REFUSED
 from tests.every import every
 
@@ -25,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="numbers of calls"),
 ]
 
-RECORDER = "tests.core.sealed_recorder"
+NO_WALL = f"\n{sealed_recorder.SPLIT}\n"
 AS_USER = (
     "import os, sys\nfrom core.tensors.sealed import helper\nwork = helper.work_of(sys.argv[2])\n"
     "control = helper.take_descriptor(int(sys.argv[1]))\n"
@@ -42,7 +43,7 @@ def pools() -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture(scope="module", params=pools(), ids=lambda command: "as user" if command else "as is")
 def pool(request: pytest.FixtureRequest) -> Iterator[ProgramPool]:
-    started = ProgramPool(RECORDER, sealed=True, command=request.param)
+    started = ProgramPool(sealed_recorder.__name__, sealed=True, command=request.param)
     assert started.warm() == ""
     yield started
     started.close()
@@ -60,7 +61,7 @@ def victim() -> Iterator[subprocess.Popen[bytes]]:
 def attack(pool: ProgramPool, source: str, file: Path, victim: subprocess.Popen[bytes]) -> ProgramReport:
     """Run an attack, and see that it reached nothing."""
     helper = pool.pid
-    report = pool.run(source.replace("@F", str(file)).replace("@P", str(victim.pid)))
+    report = pool.run(source.replace("@F", str(file)).replace("@P", str(victim.pid)) + NO_WALL)
     assert not file.exists()
     assert victim.poll() is None
     assert pool.pid == helper

@@ -32,6 +32,7 @@ RECORDER = "core.tensors.sealed.recorder"
 LINUX = sys.platform == "linux"
 
 _START_S = 60.0
+_AGAIN_S = 60.0
 _PATIENCE_S = 2.0
 _PACE_S = 0.002
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
@@ -266,14 +267,18 @@ class _Helper(_Starter):
 
     _control: socket.socket | None = None
     _why = ""
+    _again = 0.0
 
     def warm(self) -> str:
         with self._lock:
+            if self._why and time.monotonic() < self._again:
+                return self._why
             if self._control is None or self._process is None or self._process.poll() is not None:
                 self._end()
                 self._why = self._begin()
                 if self._why:
                     self._end()
+                    self._again = time.monotonic() + _AGAIN_S
             return self._why
 
     def _begin(self) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from core.limits import limit
 from core.tensors.sealed.seal import REPORT, REQUEST, seal
-from core.tensors.sealed.wall import refusal
+from core.tensors.sealed.wall import MODULES, refusal
 
 if sys.platform != "win32":
     import resource
@@ -62,9 +62,12 @@ def work_of(recorder: str) -> Work:
     """Import the module ``recorder`` with all that it needs, and return what a child does with a program."""
     module = importlib.import_module(recorder)
     module.warm_up()
+    for name in MODULES:  # a sealed process opens no file, so what programs import has been imported
+        importlib.import_module(name)
 
     def work(source: str, emit: Emit) -> None:
-        refused = refusal(source)
+        _, split, program = source.partition(f"{module.SPLIT}\n")  # after what Napkin puts before it
+        refused = refusal(program if split else source)
         if refused:
             emit({"event": "wall", "message": refused.message, "line": refused.line, "column": refused.column})
         else:
