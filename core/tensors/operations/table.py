@@ -77,3 +77,14 @@ GRADIENT = Operation(
 
 SHORT_CASTS = ("float", "double", "half", "bfloat16", "long", "int", "short", "bool")
 """Casts with a method of their own: ``x.float()`` is ``x.to(torch.float32)``."""
+
+
+_BY_NAME: Mapping[str, Operation] = {
+    **{row.name: row for row in ROWS},
+    **{row.name: row for row in (ELEMENTWISE, INDEXING, PICKING, WRITING, UPDATING, NAMING, PIECE, GRADIENT)},
+}
+
+
+def by_name(name: str) -> Operation:
+    """The row of an operation; one that says nothing where the table has none."""
+    return _BY_NAME.get(name) or Operation(name, "Computed into a new tensor", "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast
 
-from core.tensors.parsing.syntax import uncalled
+from core.tensors.parsing.syntax import uncalled  # noqa: F401
 
 Role: TypeAlias = Literal["number", "tensor", "device"]
 

@@ -46,7 +46,7 @@ def tidy(text: str) -> str:
     Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
     """
     check_length(len(text) // 2)
-    tidied = _aligned(text)
+    tidied = aligned(text)
     code = code_of(tidied)
     if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
@@ -75,7 +75,7 @@ def tidy(text: str) -> str:
 _HEADS = re.compile(r"^(def|with|for|if|try|while|class|@)", re.MULTILINE)
 
 
-def _aligned(text: str) -> str:
+def aligned(text: str) -> str:
     """``text`` flush left. Indentation stays under the head of a function or ``with``, and only there."""
     lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
     flat = "\n".join(line.strip() for line in lines)

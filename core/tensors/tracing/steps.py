@@ -69,7 +69,7 @@ class TraceStep:
     fixes: expressions that work instead, those that copy least first.
     device: where the tensor lies; moved: bytes that went from one device to another.
     asks_gradient: whether backward reaches it. keeps: storages that the operation keeps for backward, each with its
-    bytes; -1 for one that no step shows.
+    bytes; -1 for one that no step shows. flops: what its products compute, forward or backward.
     """
 
     number: int
@@ -111,6 +111,7 @@ class TraceStep:
     moved: int = 0
     asks_gradient: bool = False
     keeps: tuple[tuple[int, int], ...] = ()
+    flops: int = 0
 
     @property
     def label(self) -> str:

@@ -1,0 +1,75 @@
+"""Runs pasted code on torch, in a sealed process, and gives the trace of what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from core.tensors.operations.values import ExpressionError
+from core.tensors.sealed.given import Start, filled, names_in, whole_program
+from core.tensors.sealed.report import ForgedError, trace_of
+from core.tensors.sealed.running import run_program
+from core.tensors.sealed.text import readable
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import ELEMENT_DTYPES, start_layout
+
+
+def follow(
+    source: str,
+    shape: Sequence[int],
+    stride: Sequence[int] | None = None,
+    dtype: str = "int64",
+    given: Mapping[str, str] | None = None,
+) -> Trace:
+    """Run ``source`` and record every step; where it reads ``x`` before it makes one, the first step is x itself.
+
+    ``x`` has ``shape`` and ``stride`` (contiguous by default) over a storage that holds ``torch.arange`` of ``dtype``.
+    given: what names stand for that nothing in ``source`` defines, ``4`` for a number and ``2, 3`` for a tensor's
+    sizes; the others take what their names suggest, see `Trace.asked`. An error that torch raises ends the trace as a
+    ``refused`` step; any other end before the last line is `Trace.unread`. Raises `ExpressionError` for the start
+    alone, and ``ValueError`` for a dtype that is not in `ELEMENT_DTYPES`.
+    """
+    if dtype not in ELEMENT_DTYPES:
+        raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
+    start = Start(start_layout(shape, stride, "counted_elements"), dtype)
+    text = readable(source)
+    names = names_in(text, shape)
+    starts = any(item.name == "x" for item in names) or not text.strip()
+    names = filled(names, given or {})
+    notes = tuple(
+        f"`{item.name}` is set nowhere, so it is asked for. Did you mean `{item.meant}`?"
+        for item in names
+        if item.meant
+    )
+    done = _ran(text, whole_program(text, start if starts else None, names))
+    done = replace(done, asked=names, notes=(*done.notes, *notes))
+    last = done.last
+    if last.kind == "refused" and not last.reason and starts:
+        for other in ("float32", "int64"):
+            if other != dtype:
+                tried = _ran(text, whole_program(text, replace(start, dtype=other), names))
+                if any(step.number == last.number and step.kind != "refused" for step in tried.steps):
+                    return replace(done, suits=other)
+    return done
+
+
+def trace(
+    source: str,
+    shape: Sequence[int],
+    stride: Sequence[int] | None = None,
+    dtype: str = "int64",
+    given: Mapping[str, str] | None = None,
+) -> Trace:
+    """Like `follow`, but raises `ExpressionError` where the program ends before its last line."""
+    result = follow(source, shape, stride, dtype, given)
+    if result.unread is not None:
+        raise ExpressionError(result.unread.why)
+    return result
+
+
+def _ran(text: str, whole: str) -> Trace:
+    events, stopped = run_program(whole)
+    try:
+        return trace_of(events, text, stopped=stopped)
+    except (ForgedError, TypeError, ValueError, KeyError, IndexError) as problem:
+        raise ExpressionError(f"The report of this program cannot be read ({problem}).") from None
