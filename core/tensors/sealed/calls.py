@@ -63,7 +63,9 @@ class Calls(Rows):
                 return function(*args, **named)
         elif name == "get_device":
             return -1 if self.devices.of(args[0]) == "cpu" else 0
-        found = None if name in _UNSEEN else self._where(function, frame)
+        if name in _UNSEEN:
+            return self._unseen(function, name, args, named, frame)
+        found = self._where(function, frame)
         if found is None:
             return function(*args, **named)
         place = self.program.updated.get(found[0])
@@ -84,7 +86,7 @@ class Calls(Rows):
             inner = any(seen.ref() is item for seen in group.made)
             if group.tag is not None and (inner or self.stores.index(item) >= group.stored):
                 continue  # the library's own
-            number = self._row_of(item)
+            number = self._through(group.written.owner, item) if item is taken[0] else self._row_of(item)
             if group.tag is None or number not in group.inputs:
                 group.inputs.append(number)
         before = [(item, self._version(item)) for item in taken]
@@ -130,6 +132,21 @@ class Calls(Rows):
         self.devices.grew(0)
         return result
 
+    def _unseen(
+        self, function: Any, name: str, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType | None
+    ) -> Any:
+        """Run a call that is looked at only where torch refuses it."""
+        try:
+            return function(*args, **named)
+        except Exception as problem:
+            found = self._where(function, frame)
+            if found is not None and found[1] is None:
+                group = self._group(*found, name)
+                group.inputs = [self._row_of(item) for item in tensors_in([args])]
+                self._arguments(group, args, named)
+                self.refused = problem, self._refusal(group, name, ())
+            raise
+
     def _read_to_update(self, place: Place, function: Any, args: Sequence[Any]) -> Any:
         """Square brackets on the left of ``+=``: a read that the update itself accounts for."""
         self.close()
@@ -169,6 +186,7 @@ class Calls(Rows):
         place = self.program.place(frame.f_code, frame.f_lasti)
         if place not in self.program.nodes:
             return None
+        self.scope = frame.f_trace.names if isinstance(frame.f_trace, Tag) else self.tops
         callers: list[int] = []
         around = frame.f_back
         while around is not None:
@@ -288,9 +306,6 @@ class Calls(Rows):
             if several and place != at:
                 self.known.put(item, number, place)
             elif item is main:
-                before = self.known.find(item)
-                if before is not None:
-                    self.first[number] = self.first.get(before[0], before[0])
                 self.known.put(item, number)
             else:
                 self._piece(group, item, number)
@@ -312,7 +327,7 @@ class Calls(Rows):
         kept = sum(self.stores.bytes[number] for number in {self.stores.index(grad) for grad in new} - self._earlier())
         group.inputs = group.inputs[:1]
         number = self._row(group, self.stores.seen(loss), "same", used=used, kept=kept, operation="backward")
-        names = {row: name for name, row in self._names(sys._getframe(3)).items()}
+        names = {id(tensor): name for name, tensor, _ in self._standing(sys._getframe(3))}
         graded = sorted(graded, key=lambda item: self._row_of(item[0]))
         for leaf, _, _ in graded:
             if leaf.grad is not None:
@@ -322,7 +337,7 @@ class Calls(Rows):
             if grad is None or (grad is old and grad._version == version):
                 continue
             row = self._row_of(leaf)
-            name = f"{names.get(self.first.get(row, row)) or self.texts[row][:40]}.grad"
+            name = f"{names.get(id(leaf)) or self.texts[row][:40]}.grad"
             about = Written(name, group.written.expression, "grad", group.written.line, name)
             inner = Group(None, about, group.callers, number, inputs=[row])
             if grad is old:

@@ -37,7 +37,7 @@ class Written:
     form: how it is written (``method``, ``torch``, ``F``, ``init``, ``bare``, ``property``, ``index``, ``binary``,
     ``unary``, ``write``, ``name``); symbol: its operator. at: places in the text where the operation's name starts and
     where the call ends, -1 where it has no name. place: of the call. pick: which of several results is taken at once,
-    by its number or its name.
+    by its number or its name. owner: the name that it is written with, of what it works on.
     """
 
     source: str
@@ -49,6 +49,7 @@ class Written:
     at: tuple[int, int] = (-1, -1)
     place: Place = (0, 0, 0, 0)
     pick: int | str | None = None
+    owner: str = ""
 
 
 def place_of(node: ast.AST) -> Place:
@@ -116,7 +117,9 @@ class Program:
         """
         found = self._written.get((place, writes))
         if found is None:
-            found = self._written[place, writes] = replace(self._read(place, writes), place=place)
+            found = self._written[place, writes] = replace(
+                self._read(place, writes), place=place, owner=_owner(self.nodes.get(place))
+            )
         return found
 
     def picked(self, written: Written) -> Written:
@@ -195,6 +198,23 @@ class Program:
         """Whether what was computed at ``result`` is the right operand at ``place``."""
         node = self.nodes.get(place)
         return isinstance(node, ast.BinOp) and place_of(node.right) == result
+
+
+def _owner(node: ast.AST | None) -> str:
+    """The name that a call is written with, of what it works on."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) | ast.Call(args=[ast.Name(id=name), *_]):
+            return name
+        case (
+            ast.Attribute(value=ast.Name(id=name))
+            | ast.Subscript(value=ast.Name(id=name))
+            | ast.BinOp(left=ast.Name(id=name))
+            | ast.AugAssign(target=ast.Name(id=name))
+            | ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name)))
+        ):
+            return name
+        case _:
+            return ""
 
 
 def _joined(text: str) -> str:

@@ -98,8 +98,8 @@ class Recorder(Calls):
                 if isinstance(item, self.torch.optim.Optimizer):
                     self.optimizers[name] = weakref.ref(item)
                 for full, tensor in inside[name]:
-                    self._bound(line, full, tensor, value, role)
-                    kept[full] = weakref.ref(tensor)
+                    number = self._bound(line, full, tensor, value, role)
+                    kept[full] = weakref.ref(tensor), number
                 if len(names) > 1:
                     self._tell(frame)
             if annotation:
@@ -109,7 +109,8 @@ class Recorder(Calls):
                 )
             self._settle(frame)
 
-    def _bound(self, line: int, name: str, tensor: Any, value: str, role: str) -> None:
+    def _bound(self, line: int, name: str, tensor: Any, value: str, role: str) -> int:
+        """Name the row of a tensor, or make one of a second name; the row that the name stands for."""
         found = self._found(tensor)
         if found is None:
             number = self._adopt(tensor, Written(value, value, "name", line) if value else None, role == "")
@@ -119,15 +120,17 @@ class Recorder(Calls):
             self.named[number] = name
             self.emit({"e": "name", "n": number, "name": name})
         elif value and role == "name" and "." not in name:
-            self._alias(line, name, tensor, f"{name} = {value}")
+            return self._alias(line, name, tensor, f"{name} = {value}")
+        return number
 
-    def _alias(self, line: int, name: str, tensor: Any, text: str) -> None:
+    def _alias(self, line: int, name: str, tensor: Any, text: str) -> int:
         """A row of a name for a tensor that is there, or of a line that only shows it."""
         given = Group(None, Written(text, text, "name", line), [], len(self.rows))
         number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=[self._row_of(tensor)])
         self.named[number] = name
         if name:
             self.emit({"e": "name", "n": number, "name": name})
+        return number
 
     def show(self, line: int, text: str, value: Any) -> None:
         """A mark around a line that is an expression."""
@@ -256,7 +259,7 @@ class Recorder(Calls):
                 about = Group(None, Written(full, full, "name", 0, full), [], len(self.rows))
                 number = self._row(about, self.stores.seen(tensor), kind, operation="x" if kind == "start" else "given")
                 self.known.put(tensor, number)
-                self.tops[full] = weakref.ref(tensor)
+                self.tops[full] = weakref.ref(tensor), number
                 self.named[number] = full
                 self.emit({"e": "name", "n": number, "name": full})
         self._settle(None)

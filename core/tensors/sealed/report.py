@@ -9,17 +9,14 @@ from typing import Any, TypeAlias, cast
 
 from core.limits import limit
 from core.tensors.layout import TensorLayout, bounds
-from core.tensors.operations.lookup import OPERATIONS
-from core.tensors.operations.table import by_name
+from core.tensors.operations.table import find
 from core.tensors.operations.values import DType, MemoryFormat, Slot
-from core.tensors.parsing.annotations import annotated
 from core.tensors.parsing.asked import Asked
-from core.tensors.parsing.facts import Fact
-from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.allocations import Block
+from core.tensors.tracing.annotations import annotated
+from core.tensors.tracing.call import Call
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
 from core.tensors.tracing.refusals import refusal_reason
-from core.tensors.tracing.steps import Kind, Piece, Scalar, Trace, TraceStep, Unread
+from core.tensors.tracing.steps import Block, Fact, Kind, Piece, Scalar, Trace, TraceStep, Unread
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -54,7 +51,7 @@ class _Report:
     def __init__(self, text: str) -> None:
         self.text = text
         self.steps: list[TraceStep] = []
-        self.planned: list[PlanStep] = []
+        self.calls: list[Call] = []
         self.number: dict[int, int] = {}
         """Rows of the report → steps."""
         self.storages: dict[int, int] = {}
@@ -77,7 +74,7 @@ class _Report:
                 at = self._step(event.get("n"))
                 self.steps[at] = replace(self.steps[at], name=_text(event, "name", 80))
                 if at:
-                    self.planned[at - 1] = replace(self.planned[at - 1], name=self.steps[at].name)
+                    self.calls[at - 1] = replace(self.calls[at - 1], name=self.steps[at].name)
             case "names" if self.steps:
                 names = {_short(name): self._step(row) for name, row in _pairs(event, "names")}
                 self.steps[-1] = replace(self.steps[-1], names=names)
@@ -122,7 +119,7 @@ class _Report:
             raise ForgedError("kind")
         if not self.steps and kind != "start":
             self._nothing()
-        planned = self._planned(event)
+        call = self._call(event)
         layout, item = _layout(event), _integer(event, "item")
         nbytes = _integer(event, "bytes")
         if item not in (1, 2, 4, 8, 16) or not bounds(layout, nbytes // item).inside:
@@ -132,17 +129,15 @@ class _Report:
         at = self.storages.setdefault(storage, len(self.storages))
         self.live.pop(-1 - storage, None)
         total, kept = _integer(event, "total"), _integer(event, "kept")
-        if new and kind == "copy" and not total and planned.operation.name in ("new", "given"):
+        if new and kind == "copy" and not total and call.operation.name in ("new", "given"):
             total = kept = nbytes
         inside = max(total - kept, 0)
         before = self.steps[-1].bytes_total if self.steps else 0
         self._hold(nbytes if kind == "start" else _integer(event, "peak"))
         self.number[_integer(event, "n")] = len(self.steps)
         dtype = _text(event, "dtype", 24)
-        taken = [self.steps[number] for number in planned.inputs]
-        verdict = (
-            view_verdict(planned.operation.name, taken, layout.shape, dtype) if taken and kind != "write" else None
-        )
+        taken = [self.steps[number] for number in call.inputs]
+        verdict = view_verdict(call.operation.name, taken, layout.shape, dtype) if taken and kind != "write" else None
         keeps: list[tuple[int, int]] = []
         labels: list[str] = []
         for entry in _list(event, "keeps"):
@@ -155,10 +150,10 @@ class _Report:
             TraceStep(
                 number=len(self.steps),
                 kind=kind,
-                source=planned.source,
-                expression=planned.expression,
-                operation=planned.operation.name,
-                inputs=planned.inputs,
+                source=call.source,
+                expression=call.expression,
+                operation=call.operation.name,
+                inputs=call.inputs,
                 layout=layout,
                 dtype=dtype,
                 element_size=item,
@@ -172,7 +167,7 @@ class _Report:
                 bytes_inside=inside if kind != "start" else 0,
                 bytes_peak=_integer(event, "peak"),
                 freed=tuple(Block(_short(name), int(size)) for name, size in _list(event, "freed")),
-                line=planned.line,
+                line=call.line,
                 pieces=tuple(
                     Piece(_layout(piece), piece.get("contiguous") is True, _numbers(piece, "values"))
                     for piece in _list(event, "pieces")
@@ -180,7 +175,7 @@ class _Report:
                 picked=event["picked"] if isinstance(event.get("picked"), int) else None,
                 names=self.steps[-1].names if self.steps else {},
                 verdict=verdict,
-                reason=reason(planned, kind, taken, layout, dtype, verdict) if kind != "start" else "",
+                reason=reason(call, kind, taken, layout, dtype, verdict) if kind != "start" else "",
                 device=_text(event, "device", 24),
                 moved=_integer(event, "moved"),
                 asks_gradient=event.get("asks") is True,
@@ -190,7 +185,7 @@ class _Report:
             )
         )
         if len(self.steps) > 1:
-            self.planned.append(planned)
+            self.calls.append(call)
         self.live[at] = nbytes
 
     def _nothing(self) -> None:
@@ -218,7 +213,7 @@ class _Report:
             self.held.append(dict(self.live))
         self.most.append((sum(self.held[-1].values()) if self.held else 0) + peak)
 
-    def _planned(self, event: Event) -> PlanStep:
+    def _call(self, event: Event) -> Call:
         name, form = _text(event, "op", 80), _text(event, "form", 16)
         args = [_value(item) for item in _list(event, "args")]
         index: Any = None
@@ -228,9 +223,9 @@ class _Report:
         elif form in ("method", "property", "unary") or (form == "write" and name == "update"):
             args = args[1:]
         start, end = _integers(event, "at")
-        return PlanStep(
-            OPERATIONS.get((cast(Any, form), name)) or by_name(name),
-            cast(Any, form),
+        return Call(
+            find(form, name),
+            form,
             tuple(self._step(row) for row in _list(event, "inputs")),
             _text(event, "source", 4_000),
             _text(event, "expression", 4_000),
@@ -261,23 +256,23 @@ class _Report:
     def _refused(self, event: Event) -> None:
         if not self.steps:
             self._nothing()
-        planned = self._planned(event)
+        call = self._call(event)
         self._hold(_integer(event, "peak"))
-        tried = self.steps[planned.inputs[0] if planned.inputs else 0]
-        taken = [self.steps[number] for number in planned.inputs]
+        tried = self.steps[call.inputs[0] if call.inputs else 0]
+        taken = [self.steps[number] for number in call.inputs]
         target = event.get("target")
-        verdict, why = refusal_reason(planned, taken, None if target is None else _layout(target))
+        verdict, why = refusal_reason(call, taken, None if target is None else _layout(target))
         total = _integer(event, "total")
         self.steps.append(
             replace(
                 tried,
                 number=len(self.steps),
                 kind="refused",
-                source=planned.source,
-                expression=planned.expression,
-                operation=planned.operation.name,
-                inputs=planned.inputs,
-                line=planned.line,
+                source=call.source,
+                expression=call.expression,
+                operation=call.operation.name,
+                inputs=call.inputs,
+                line=call.line,
                 name="",
                 names=self.steps[-1].names,
                 bytes_allocated=0,
@@ -286,7 +281,7 @@ class _Report:
                 freed=tuple(Block(_short(name), int(size)) for name, size in _list(event, "freed")),
                 verdict=verdict,
                 reason=why,
-                fixes=fixes(self.text, planned, tried, verdict),
+                fixes=fixes(self.text, call, tried, verdict),
                 pieces=(),
                 picked=None,
                 written=(),
@@ -296,7 +291,7 @@ class _Report:
                 flops=0,
             )
         )
-        self.planned.append(planned)
+        self.calls.append(call)
 
     def _error(self, event: Event) -> None:
         kind, message = _text(event, "type", 80), _text(event, "message", 4_000)
@@ -318,7 +313,7 @@ class _Report:
             self.text,
             tuple(self.steps),
             self.version,
-            tuple(self.planned),
+            tuple(self.calls),
             (*notes, *self.notes),
             _NOTES["size"] in self.notes,
             held=tuple(self.held),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from types import FrameType
@@ -48,7 +48,7 @@ class Tag:
     """
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, tuple[Callable[[], Any], int]] = {}
 
     def __call__(self, *_: object) -> None:
         return None
@@ -100,13 +100,14 @@ class Rows:
         self.named: list[str] = []
         self.texts: list[str] = []
         self.placed: list[Place] = []
-        self.first: dict[int, int] = {}
-        """Rows that gave the very same tensor as an earlier one."""
+        self.tops: dict[str, tuple[Callable[[], Any], int]] = {}
+        """The program's names, each with its tensor and the row that it stands for."""
+        self.scope = self.tops
+        """The names of the function of the program that runs."""
         self.known = Known()
         self.group: Group | None = None
         self.waiting: list[Group] = []
         """What libraries made and nothing stands for yet, such as the layers of a model that is being built."""
-        self.tops: dict[str, Any] = {}
         self.said: dict[str, int] = {}
         """Names and their rows as they were reported last."""
         self.optimizers: dict[str, Callable[[], Any]] = {}
@@ -146,6 +147,12 @@ class Rows:
         number = self._row(given, seen, kind, operation="piece", inputs=[number], picked=pick)
         self.known.put(tensor, number)
         return number
+
+    def _through(self, owner: str, tensor: Any) -> int:
+        """The row of a tensor by the name that a call is written with, where that stands for it."""
+        number = self._row_of(tensor)
+        ref, row = self.scope.get(owner, (None, 0))
+        return row if ref is not None and ref() is tensor and self.known.find(tensor) == (number, None) else number
 
     def _adopt(self, tensor: Any, written: Written | None = None, alone: bool = False) -> int:
         """A row for a tensor that no call gave, such as a parameter: that of the same cells, or a new one."""
@@ -367,24 +374,28 @@ class Rows:
         self.known.put(tensor, number)
         return number
 
-    def _names(self, frame: FrameType | None = None) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def _standing(self, frame: FrameType | None) -> Iterator[tuple[str, Any, int]]:
+        """Names of the program and of its functions that run in ``frame``, each with its tensor and row."""
         scopes = [self.tops]
         while frame is not None:
             if frame.f_code.co_filename == FILE and isinstance(frame.f_trace, Tag):
                 scopes.append(frame.f_trace.names)
             frame = frame.f_back
         for scope in scopes:
-            for name, ref in list(scope.items()):
+            for name, (ref, row) in list(scope.items()):
                 tensor = ref()
                 known = None if tensor is None else self._found(tensor)
-                if known is None:
-                    continue
-                found[name] = self.first.get(known[0], known[0])
-                if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
-                    grad = self._found(tensor.grad)
-                    if grad is not None:
-                        found[f"{name}.grad"] = grad[0]
+                if known is not None:
+                    yield name, tensor, row if self.rows[row].storage == self.rows[known[0]].storage else known[0]
+
+    def _names(self, frame: FrameType | None = None) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, tensor, row in self._standing(frame):
+            found[name] = row
+            if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
+                grad = self._found(tensor.grad)
+                if grad is not None:
+                    found[f"{name}.grad"] = grad[0]
         return found
 
     def _tell(self, frame: FrameType | None) -> None:
