@@ -68,7 +68,6 @@ LIMITS: Mapping[str, Limit] = {
     "program_events": Limit(20_000, "lines", "of a report; a training step of GPT has a thousand"),
     "program_report_values": Limit(400_000, "lists and objects", "in a report; each takes twenty times its text"),
     "programs_at_once": Limit(12, "programs", "which share the cores; if all use their memory, 4 GB"),
-    "programs_waiting": Limit(200, "programs", "that wait for others to end; a class has a hundred people"),
     "program_wait_seconds": Limit(15, "seconds", "that a program waits for others, before its user hears so"),
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),

@@ -147,14 +147,10 @@ def test_runs_are_alike(pool: ProgramPool) -> None:
 @process
 @linux
 def test_too_many_who_wait_are_told_so(pool: ProgramPool) -> None:
-    with patch.dict(
-        client.limit.__globals__["LIMITS"], {"programs_waiting": client.limit.__globals__["Limit"](1, "", "")}
-    ):
-        held = [pool._slots.acquire() for _ in range(limit("programs_at_once"))]
-        pool._waiting += 1
-        assert pool.run("print(1)").ended.how == "unavailable"
-        pool._waiting -= 1
-        pool._slots.release(len(held))
+    none = threading.BoundedSemaphore(1)
+    none.acquire()
+    with patch.object(pool, "_slots", none), patch.object(client, "limit", lambda name: 1):
+        assert pool.run("x").ended.how == "unavailable"
 
 
 @process
@@ -195,11 +191,11 @@ def test_typed_code_runs_without_a_seal_in_a_process_with_limits() -> None:
 
 
 def test_other_systems_run_only_what_is_typed_there() -> None:
-    with patch.object(client, "LINUX", False), patch.object(client, "program_pool") as started:
+    with patch.object(client, "LINUX", False), patch.object(client.POOL, "run") as run:
         assert run_sealed("print(1)").ended.how == "unavailable"
-        started.assert_not_called()
+        run.assert_not_called()
         run_sealed("print(1)", typed_here=True)
-        started.assert_called_once()
+        run.assert_called_once()
 
 
 def test_reports_are_read_without_trust() -> None:

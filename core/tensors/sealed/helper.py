@@ -33,6 +33,9 @@ Work: TypeAlias = Callable[[str, Emit], None]
 UNSEALED, OUT_OF_MEMORY, FAULT = 71, 72, 73
 """Exit codes of a child: it could not be sealed, its memory was used up, or the recorder failed."""
 
+OWN_EVENTS = ("wall", "unsealed", "fault")
+"""Kinds of events that the process reports of itself."""
+
 _DESCRIPTORS = 256
 """As many as a helper may have; a child closes all of them."""
 
