@@ -139,6 +139,20 @@ def test_a_program_finds_nothing_of_the_server_in_its_process() -> None:
 
 @process
 @linux
+def test_a_program_finds_no_descriptor_and_no_text_of_another(pool: ProgramPool) -> None:
+    """Children are copies of the helper, so the helper must never have seen a program."""
+    marker = "other user's secret " * 20
+    for _ in range(3):
+        assert pool.run(f"x = {marker!r}").ended.how == "done"
+    heap = "libc = ctypes.CDLL(None); libc.sbrk.restype = ctypes.c_void_p; end = libc.sbrk(0)"
+    scan = f"print(ctypes.string_at(end - (16 << 20), 16 << 20).count(bytes.fromhex({marker[:40].encode().hex()!r})))"
+    opened = "import os\nfor n in range(2, 999):\n    try: os.close(n)\n    except OSError: continue\n    print(n)"
+    report = pool.run(f"import ctypes; {heap}; {scan}\n{opened}\n{sealed_recorder.SPLIT}\n")
+    assert [event["text"] for event in report.events] == ["0"]
+
+
+@process
+@linux
 def test_runs_are_alike(pool: ProgramPool) -> None:
     source = "import random, torch; print(random.random(), float(torch.rand(1)), {'a', 'b', 'c'})"
     assert pool.run(source).events == pool.run(source).events

@@ -201,7 +201,7 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
     if code == UNSEALED:
         return Ended("unavailable", _SEALING_FAILED.format(message))
     if code == FAULT:
-        _LOG.warning("The recorder failed: %s", message)
+        _LOG.warning("The recorder failed: %r", message)
     ends = {None: _GONE, -_number("SIGSYS"): _NOT_ALLOWED, FAULT: "Napkin could not follow this program."}
     return Ended("killed", ends.get(code, f"The process crashed ({code})."))
 
@@ -280,15 +280,19 @@ class _Helper(_Starter):
         descriptors: list[int] = []
         with theirs, suppress(OSError):
             if control:
-                socket.send_fds(control, [source], [theirs.fileno()])
+                socket.send_fds(control, [b"run"], [theirs.fileno()])
                 theirs.close()
-                descriptors = socket.recv_fds(ours, 16, 1)[1]
+                descriptors = socket.recv_fds(ours, 16, 2)[1]
         if not descriptors:
             ours.close()
             with self._lock:
                 if self._control is control:  # nobody else has started another
                     self._end()
             raise HelperGoneError
+        request, report = descriptors
+        with socket.socket(fileno=request) as child, suppress(OSError):  # a child that has died is found to have ended
+            child.sendall(source)
+            child.shutdown(socket.SHUT_WR)
 
         def stop() -> None:
             with suppress(OSError):
@@ -299,7 +303,7 @@ class _Helper(_Starter):
                 return int(ours.recv(16))
             return None
 
-        return _Run(descriptors[0], stop, wait)
+        return _Run(report, stop, wait)
 
     def _end(self) -> None:
         super()._end()
