@@ -69,7 +69,6 @@ LIMITS: Mapping[str, Limit] = {
     "program_report_values": Limit(400_000, "lists and objects", "in a report; each takes twenty times its text"),
     "program_tensor_bytes": Limit(160 << 20, "bytes", "of tensors that are made; larger ones are only counted"),
     "programs_at_once": Limit(12, "programs", "which share the cores; if all use their memory, 4 GB"),
-    "programs_waiting": Limit(200, "programs", "that wait for others to end; a class has a hundred people"),
     "program_wait_seconds": Limit(15, "seconds", "that a program waits for others, before its user hears so"),
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),

@@ -39,9 +39,9 @@ REFUSED: dict[str, str] = {
 """Each raises a Python exception, and the program could go on."""
 
 KILLED: dict[str, str] = {
-    "a connection": "import socket; socket.create_connection(('127.0.0.1', 80))",
+    "a connection": "import socket; socket.socket().connect(('127.0.0.1', 80))",
     "a server": "import socket; socket.create_server(('127.0.0.1', 0))",
-    "a name on the network": "import socket; socket.getaddrinfo('example.com', 80)",
+    "a name on the network": "import socket; socket.getaddrinfo(b'example.com', 80)",
     "a socket to a file": "import socket; socket.socket(socket.AF_UNIX)",
     "fork": "import os; os.fork()",
     "a fork bomb": "import os\nwhile True:\n    try: os.fork()\n    except BaseException: pass",
@@ -60,6 +60,10 @@ KILLED: dict[str, str] = {
     "a filter of packets": f"{_SYSCALL}(321, 0, 0, 0))",
     "another namespace": f"{_SYSCALL}(272, 0x10000000))",
     "calls of the other interface": f"{_SYSCALL}(0x40000000 | 39))",
+    "calls of 32 bits": (
+        "import ctypes, mmap; m = mmap.mmap(-1, 4096, prot=7); m.write(b'\\xb8\\x02\\0\\0\\0\\xcd\\x80\\xc3')\n"
+        "print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))())"
+    ),
     "keys of the kernel": f"{_SYSCALL}(250, 0, 0))",
 }
 """Each ends the process at once."""

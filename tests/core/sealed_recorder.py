@@ -16,7 +16,7 @@ NAMES = "torch einops numpy ctypes socket subprocess threading mmap resource sel
 
 def warm_up() -> None:
     """Import what programs of the tests use, as descriptors are denied later."""
-    for name in (*NAMES.split(), "multiprocessing.shared_memory", "encodings.idna", "torch.utils.checkpoint"):
+    for name in (*NAMES.split(), "multiprocessing.shared_memory", "torch.utils.checkpoint"):
         importlib.import_module(name)
     import torch
 

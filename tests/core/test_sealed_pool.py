@@ -139,6 +139,20 @@ def test_a_program_finds_nothing_of_the_server_in_its_process() -> None:
 
 @process
 @linux
+def test_a_program_finds_no_descriptor_and_no_text_of_another(pool: ProgramPool) -> None:
+    """Children are copies of the helper, so the helper must never have seen a program."""
+    marker = "other user's secret " * 20
+    for _ in range(3):
+        assert pool.run(f"x = {marker!r}").ended.how == "done"
+    heap = "libc = ctypes.CDLL(None); libc.sbrk.restype = ctypes.c_void_p; end = libc.sbrk(0)"
+    scan = f"print(ctypes.string_at(end - (16 << 20), 16 << 20).count(bytes.fromhex({marker[:40].encode().hex()!r})))"
+    opened = "import os\nfor n in range(2, 999):\n    try: os.close(n)\n    except OSError: continue\n    print(n)"
+    report = pool.run(f"import ctypes; {heap}; {scan}\n{opened}\n{sealed_recorder.SPLIT}\n")
+    assert [event["text"] for event in report.events] == ["0"]
+
+
+@process
+@linux
 def test_runs_are_alike(pool: ProgramPool) -> None:
     source = "import random, torch; print(random.random(), float(torch.rand(1)), {'a', 'b', 'c'})"
     assert pool.run(source).events == pool.run(source).events
@@ -147,14 +161,10 @@ def test_runs_are_alike(pool: ProgramPool) -> None:
 @process
 @linux
 def test_too_many_who_wait_are_told_so(pool: ProgramPool) -> None:
-    with patch.dict(
-        client.limit.__globals__["LIMITS"], {"programs_waiting": client.limit.__globals__["Limit"](1, "", "")}
-    ):
-        held = [pool._slots.acquire() for _ in range(limit("programs_at_once"))]
-        pool._waiting += 1
-        assert pool.run("print(1)").ended.how == "unavailable"
-        pool._waiting -= 1
-        pool._slots.release(len(held))
+    none = threading.BoundedSemaphore(1)
+    none.acquire()
+    with patch.object(pool, "_slots", none), patch.object(client, "limit", lambda name: 1):
+        assert pool.run("x").ended.how == "unavailable"
 
 
 @process
@@ -195,11 +205,11 @@ def test_typed_code_runs_without_a_seal_in_a_process_with_limits() -> None:
 
 
 def test_other_systems_run_only_what_is_typed_there() -> None:
-    with patch.object(client, "LINUX", False), patch.object(client, "program_pool") as started:
+    with patch.object(client, "LINUX", False), patch.object(client.POOL, "run") as run:
         assert run_sealed("print(1)").ended.how == "unavailable"
-        started.assert_not_called()
+        run.assert_not_called()
         run_sealed("print(1)", typed_here=True)
-        started.assert_called_once()
+        run.assert_called_once()
 
 
 def test_reports_are_read_without_trust() -> None:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from core.jobs.child import Command, kill, spawn
 from core.limits import limit
-from core.tensors.sealed.helper import FAULT, OUT_OF_MEMORY, UNSEALED
+from core.tensors.sealed.helper import FAULT, OUT_OF_MEMORY, OWN_EVENTS, UNSEALED
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +48,6 @@ _ENVIRONMENT = {
 _SEALING_FAILED = "Code does not run on this server, because it cannot be isolated: {}."
 _NO_SEAL = "Code runs only on Linux here, where it can be isolated."
 _GONE = "The process that runs code ended. Try again in a few seconds."
-_CRASHED = "The process crashed ({})."
 _NOT_ALLOWED = "Stopped: it asked the system for a connection, another process, or a thread. None of them exist here."
 
 
@@ -91,11 +91,10 @@ class ProgramPool:
     """
 
     def __init__(self, recorder: str = RECORDER, *, sealed: bool = LINUX, command: tuple[str, ...] = ()) -> None:
-        self._command = (*(command or (sys.executable, "-m", "core.tensors.sealed.helper")),)
+        self._command = command or (sys.executable, "-m", "core.tensors.sealed.helper")
         self._recorder = recorder
         self._starter = _Helper(self._start) if sealed else _Spare(self._start)
         self._slots = threading.BoundedSemaphore(limit("programs_at_once"))
-        self._waiting = 0
 
     def _start(self, where: str, *inherited: int) -> subprocess.Popen[bytes]:
         variables = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -105,8 +104,8 @@ class ProgramPool:
         """Start what takes seconds. Return why no program can run, empty if programs can."""
         try:
             return self._starter.warm()
-        except (OSError, HelperGoneError) as problem:
-            return str(problem)
+        except OSError as problem:
+            return _SEALING_FAILED.format(problem)
 
     @property
     def pid(self) -> int:
@@ -118,7 +117,7 @@ class ProgramPool:
         text = source.encode(errors="replace")
         if len(text) > limit("program_bytes"):
             return _refused("wall", f"The program has {len(text):,} bytes; at most {limit('program_bytes'):,} run.")
-        if self._waiting >= limit("programs_waiting") or not self._take_slot():
+        if not self._slots.acquire(timeout=limit("program_wait_seconds")):
             return _refused("unavailable", "Too many programs are running. Try again in a few seconds.")
         try:
             for _ in range(2):  # a helper that died is started anew, once
@@ -129,20 +128,13 @@ class ProgramPool:
             return _refused("unavailable", _GONE)
         except OSError as problem:
             _LOG.warning("A program could not be run: %s", problem)
-            return _refused("unavailable", _SEALING_FAILED.format(problem.strerror or problem))
+            return _refused("unavailable", _SEALING_FAILED.format(problem))
         finally:
             self._slots.release()
 
     def close(self) -> None:
         """End all processes. The next run starts them again."""
         self._starter.close()
-
-    def _take_slot(self) -> bool:
-        self._waiting += 1
-        try:
-            return self._slots.acquire(timeout=limit("program_wait_seconds"))
-        finally:
-            self._waiting -= 1
 
     def _follow(self, run: _Run) -> ProgramReport:
         late, ended = threading.Event(), threading.Event()
@@ -170,7 +162,10 @@ class ProgramPool:
             ended.set()
             os.close(run.report)
             watcher.join()
-        return _concluded(_events(bytes(data)), code, late=late.is_set(), over=over)
+        events = _events(bytes(data))
+        told = next((event for event in events if event.get("event") in OWN_EVENTS), dict[str, Any]())
+        kept = tuple(event for event in events if event.get("event") not in OWN_EVENTS)
+        return ProgramReport(kept, _ended(told, code, late=late.is_set(), over=over))
 
 
 def _refused(how: How, message: str) -> ProgramReport:
@@ -192,37 +187,23 @@ def _events(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _concluded(events: list[dict[str, Any]], code: int | None, *, late: bool, over: bool) -> ProgramReport:
-    own = {"wall", "unsealed", "fault"}
-    told = next((event for event in events if event.get("event") in own), dict[str, Any]())
-    kept = tuple(event for event in events if event.get("event") not in own)
-    return ProgramReport(kept, _ended(told, code, late=late, over=over))
-
-
 def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool) -> Ended:
-    seconds = limit("program_milliseconds") / 1000
     message = str(told.get("message", ""))[: limit("expression_chars")]
     if over:
         return Ended("output", "Stopped: too many results.")
     if late or code == -_number("SIGXCPU"):
-        return Ended("time", f"Stopped after {seconds:g} seconds.")
-    if code is None:
-        return Ended("killed", _GONE)
+        return Ended("time", f"Stopped after {limit('program_milliseconds') / 1000:g} seconds.")
+    if code in (OUT_OF_MEMORY, -_number("SIGKILL")):
+        return Ended("memory", f"Stopped: the program has {limit('program_memory') >> 20} MiB of memory.")
+    if code == 0:
+        place = [value if isinstance(value := told.get(name), int) else 0 for name in ("line", "column")]
+        return Ended("wall", message, *place) if told.get("event") == "wall" else Ended("done")
     if code == UNSEALED:
         return Ended("unavailable", _SEALING_FAILED.format(message))
-    if code == OUT_OF_MEMORY or code == -_number("SIGKILL"):
-        return Ended("memory", f"Stopped: the program has {limit('program_memory') >> 20} MiB of memory.")
-    if code == -_number("SIGSYS"):
-        return Ended("killed", _NOT_ALLOWED)
     if code == FAULT:
-        _LOG.warning("The recorder failed: %s", message)
-        return Ended("killed", "Napkin could not follow this program.")
-    if code:
-        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return Ended("killed", _CRASHED.format(name))
-    if told.get("event") == "wall":
-        return Ended("wall", message, *(_whole(told.get(name)) for name in ("line", "column")))
-    return Ended("done")
+        _LOG.warning("The recorder failed: %r", message)
+    ends = {None: _GONE, -_number("SIGSYS"): _NOT_ALLOWED, FAULT: "Napkin could not follow this program."}
+    return Ended("killed", ends.get(code, f"The process crashed ({code})."))
 
 
 def _number(name: str) -> int:
@@ -230,11 +211,7 @@ def _number(name: str) -> int:
     return int(getattr(signal, name, 1 << 10))
 
 
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and 0 <= value < limit("program_bytes") else 0
-
-
-class _Starter:
+class _Starter(ABC):
     """What programs come from. start: starts a Python process with an argument and inherited descriptors."""
 
     def __init__(self, start: Callable[..., subprocess.Popen[bytes]]) -> None:
@@ -246,11 +223,13 @@ class _Starter:
     def pid(self) -> int:
         return self._process.pid if self._process else 0
 
+    @abstractmethod
     def warm(self) -> str:
-        raise NotImplementedError
+        """Start what takes seconds. Return why no program can run, or an empty text."""
 
+    @abstractmethod
     def begin(self, source: bytes) -> _Run:
-        raise NotImplementedError
+        """Give a program to a process. Raises `HelperGoneError`."""
 
     def close(self) -> None:
         with self._lock:
@@ -301,15 +280,19 @@ class _Helper(_Starter):
         descriptors: list[int] = []
         with theirs, suppress(OSError):
             if control:
-                socket.send_fds(control, [source], [theirs.fileno()])
+                socket.send_fds(control, [b"run"], [theirs.fileno()])
                 theirs.close()
-                descriptors = socket.recv_fds(ours, 16, 1)[1]
+                descriptors = socket.recv_fds(ours, 16, 2)[1]
         if not descriptors:
             ours.close()
             with self._lock:
                 if self._control is control:  # nobody else has started another
                     self._end()
             raise HelperGoneError
+        request, report = descriptors
+        with socket.socket(fileno=request) as child, suppress(OSError):  # a child that has died is found to have ended
+            child.sendall(source)
+            child.shutdown(socket.SHUT_WR)
 
         def stop() -> None:
             with suppress(OSError):
@@ -320,7 +303,7 @@ class _Helper(_Starter):
                 return int(ours.recv(16))
             return None
 
-        return _Run(descriptors[0], stop, wait)
+        return _Run(report, stop, wait)
 
     def _end(self) -> None:
         super()._end()
@@ -371,16 +354,8 @@ def end_process(process: subprocess.Popen[bytes], errors: bytearray | None = Non
                 pipe.close()
 
 
-_POOL: list[ProgramPool] = []
-_POOL_LOCK = threading.Lock()
-
-
-def program_pool() -> ProgramPool:
-    """Return the pool of this server."""
-    with _POOL_LOCK:
-        if not _POOL:
-            _POOL.append(ProgramPool())
-        return _POOL[0]
+POOL = ProgramPool()
+"""The pool of this server, which starts nothing before it is asked to."""
 
 
 def run_sealed(source: str, *, typed_here: bool = False) -> ProgramReport:
@@ -393,4 +368,4 @@ def run_sealed(source: str, *, typed_here: bool = False) -> ProgramReport:
     """
     if not LINUX and not typed_here:
         return _refused("unavailable", _NO_SEAL)
-    return program_pool().run(source)
+    return POOL.run(source)

@@ -1,7 +1,7 @@
 """The helper: ``python -m core.tensors.sealed.helper``, a process with torch loaded that forks sealed children.
 
-It keeps one child forked and sealed in advance. For each program it hands that child the text, and the client the
-child's report, and forks the next one. It ends with its client.
+It keeps one child forked and sealed in advance. For each program it hands the client both ends of that child, and forks
+the next one. It never sees a program, or the next children would have it in their memory. It ends with its client.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ Work: TypeAlias = Callable[[str, Emit], None]
 
 UNSEALED, OUT_OF_MEMORY, FAULT = 71, 72, 73
 """Exit codes of a child: it could not be sealed, its memory was used up, or the recorder failed."""
+
+OWN_EVENTS = ("wall", "unsealed", "fault")
+"""Kinds of events that the process reports of itself."""
 
 _DESCRIPTORS = 256
 """As many as a helper may have; a child closes all of them."""
@@ -156,7 +159,7 @@ def serve(control: socket.socket, work: Work) -> None:
                 ready = key.fileobj
                 assert isinstance(ready, socket.socket)  # noqa: S101 - nothing else is registered
                 if ready is control:
-                    source, descriptors, _, _ = socket.recv_fds(control, 2 * limit("program_bytes"), 1)
+                    _, descriptors, _, _ = socket.recv_fds(control, 16, 1)
                     if not descriptors:  # the client is gone, and what it has asked for is of no use
                         return
                     reply = socket.socket(fileno=descriptors[0])
@@ -164,7 +167,9 @@ def serve(control: socket.socket, work: Work) -> None:
                         os.close(spare.report)
                         spare.end()
                         spare = fork(work)
-                    _hand_over(spare, source, reply)
+                    with suppress(OSError):  # the client is told nothing, and finds the process ended
+                        socket.send_fds(reply, [b"child"], [spare.request.fileno(), spare.report])
+                    os.close(spare.report)
                     for end in (spare.request, reply):
                         running[end] = spare, reply
                         selector.register(end, selectors.EVENT_READ)
@@ -177,16 +182,6 @@ def serve(control: socket.socket, work: Work) -> None:
                     code = child.end()
                     with suppress(OSError), reply:
                         reply.send(str(code).encode())
-
-
-def _hand_over(child: _Child, source: bytes, reply: socket.socket) -> None:
-    """Give a child its program, and the client the child's report. One that has died is found to have ended."""
-    with suppress(OSError):
-        socket.send_fds(reply, [b"report"], [child.report])
-    os.close(child.report)
-    with suppress(OSError):
-        child.request.sendall(source)
-        child.request.shutdown(socket.SHUT_WR)
 
 
 def main() -> None:

@@ -135,9 +135,12 @@ def _limit_resources() -> None:
 
 def _leave_root() -> None:
     if 0 in (os.getuid(), os.geteuid()):
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        except PermissionError as problem:
+            raise SealError("the server runs as root without the right to become another user") from problem
 
 
 def _control(libc: ctypes.CDLL, option: int, value: int, pointer: bytes | None = None) -> None:

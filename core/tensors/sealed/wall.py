@@ -38,7 +38,7 @@ _PARTS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, as
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class WallRefusal:
     """Why a program does not run. line, column: where, counted from 1; 0 for the whole program."""
 
     message: str
@@ -46,7 +46,7 @@ class Refusal:
     column: int = 0
 
 
-def refusal(source: str) -> Refusal | None:
+def refusal(source: str) -> WallRefusal | None:
     """Return the first reason why a program does not run, or None. Syntax errors are left to Python."""
     try:
         tree = ast.parse(source)
@@ -56,7 +56,7 @@ def refusal(source: str) -> Refusal | None:
     nodes = (node for node in ast.walk(tree) if hasattr(node, "lineno"))
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # type: ignore[attr-defined]
         for message in walk.faults(node):
-            return Refusal(message, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+            return WallRefusal(message, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
     return None
 
 
