@@ -13,7 +13,7 @@ from typing import Any
 
 from core.limits import limit
 from core.tensors.sealed.allocator import Used, account, flops_of
-from core.tensors.sealed.large import is_fake
+from core.tensors.sealed.large import NoValuesError, is_fake
 from core.tensors.sealed.program import FILE, Place, Written
 from core.tensors.sealed.rows import Event, Group, Rows, Tag, layout_of
 from core.tensors.sealed.tensors import encoded, tensors_in, touched
@@ -32,6 +32,29 @@ _UNSEEN = frozenset(
     )
 )
 """Calls that are run without a look: they give no tensor, and write into none."""
+
+_RESTRIDES = frozenset(
+    (
+        *(
+            "t_",
+            "transpose_",
+            "swapaxes_",
+            "swapdims_",
+            "squeeze_",
+            "unsqueeze_",
+            "resize_",
+            "resize_as_",
+            "as_strided_",
+        ),
+        *("set_", "detach_", "requires_grad_", "rename_", "data"),
+    )
+)
+"""Calls in place that write no cell: they give a tensor other sizes and strides, or another place in the graph."""
+
+_VALUED = frozenset(
+    ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__array__", "allclose", "equal")
+)
+"""Calls that take values out of a tensor."""
 
 _UNWRITTEN = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "empty_permuted"))
 """What gives memory as it is: zeros here, so that every run shows the same."""
@@ -137,10 +160,12 @@ class Calls(Rows):
     ) -> Any:
         """Run a call that is looked at only where torch refuses it."""
         try:
+            if name in _VALUED and any(is_fake(item) for item in tensors_in([args])):
+                raise NoValuesError
             return function(*args, **named)
         except Exception as problem:
             found = self._where(function, frame)
-            if found is not None and found[1] is None:
+            if found is not None and found[1] is None and not isinstance(problem, NoValuesError):
                 group = self._group(*found, name)
                 group.inputs = [self._row_of(item) for item in tensors_in([args])]
                 self._arguments(group, args, named)
@@ -169,6 +194,9 @@ class Calls(Rows):
         events = [event for thread in self.torch.autograd._disable_profiler_legacy() for event in thread]
         out = tuple(result.shape) if hasattr(result, "untyped_storage") else None
         group.events += events
+        if group.tag is not None:
+            alive = {seen.storage for seen in group.made if not self.stores.refs[seen.storage].expired()}
+            group.add(account(events), sum(self.stores.bytes[number] for number in alive))
         with suppress(Exception):  # shapes that a formula of torch does not take
             group.flops += flops_of(self.torch, events, out, self.masks)
 
@@ -236,8 +264,14 @@ class Calls(Rows):
         before: Sequence[tuple[Any, int]],
         target: Any,
     ) -> None:
-        written = [item for item, version in before if self._version(item) != version]
-        if not written and name.endswith("_") and args and hasattr(args[0], "untyped_storage"):
+        written = [item for item, version in before if self._version(item) != version and name not in _RESTRIDES]
+        if (
+            not written
+            and name.endswith("_")
+            and name not in _RESTRIDES
+            and args
+            and hasattr(args[0], "untyped_storage")
+        ):
             untracked = self._version(args[0]) < 0
             written = [args[0]] if untracked or name == "__setitem__" else []
         for item in written:
@@ -274,7 +308,7 @@ class Calls(Rows):
 
     def _close(self, group: Group, results: Sequence[Any], several: bool) -> None:
         """The rows of what was done: of its result, of others that it made, and of what it wrote."""
-        used = account(group.events)
+        used = group.used
         wrote = sorted(group.wrote.values(), key=lambda item: not item[0].asks)
         written = {seen.storage for seen, _ in wrote}
         fresh = [item for item in results if self.stores.index(item) not in written]
@@ -322,11 +356,12 @@ class Calls(Rows):
         """A row of ``backward``, and one of each gradient that it left or added to."""
         if loss is None:
             return
-        used = account(group.events)
+        used = group.used
         new = [leaf.grad for leaf, old, _ in graded if leaf.grad is not None and leaf.grad is not old]
         kept = sum(self.stores.bytes[number] for number in {self.stores.index(grad) for grad in new} - self._earlier())
         group.inputs = group.inputs[:1]
         number = self._row(group, self.stores.seen(loss), "same", used=used, kept=kept, operation="backward")
+        self._freed()
         names = {id(tensor): name for name, tensor, _ in self._standing(sys._getframe(3))}
         graded = sorted(graded, key=lambda item: self._row_of(item[0]))
         for leaf, _, _ in graded:
@@ -352,7 +387,7 @@ class Calls(Rows):
 
     def _refusal(self, group: Group, name: str, args: Sequence[Any]) -> Event:
         """What is known of a call that torch refused, to be reported where its error ends the program."""
-        used = account(group.events)
+        used = group.used
         written = group.written
         target: Event | None = None
         if name.endswith("_") and args and hasattr(args[0], "untyped_storage"):

@@ -35,6 +35,15 @@ class Devices:
         self.marks: dict[int, str] = {}
         self.most = 0
         self.named = False
+        self.default: Any = None
+
+    def set_default(self, device: Any) -> None:
+        """Let tensors be made on a device where none is said: as inside of ``with torch.device``."""
+        if self.default is not None:
+            self.default.__exit__(None, None, None)
+        self.default = None if device is None else self.torch.device(device)
+        if self.default is not None:
+            self.default.__enter__()
 
     def of(self, tensor: Any) -> str:
         return self.marks.get(self.stores.index(tensor), "cpu")
@@ -142,13 +151,13 @@ def replaced(torch: Any, devices: Devices) -> Iterator[tuple[Any, str, Any]]:
             given = torch.float16 if dtype is None and device_type == "cuda" else dtype
             super().__init__("cpu" if device_type == "cuda" else device_type, given, enabled, **rest)
 
-    def yes() -> bool:
-        devices.named |= sys._getframe(1).f_code.co_filename == FILE
+    def yes(*_: object, **__: object) -> bool:
+        devices.named = True
         return True
 
     answers: dict[str, Any] = {
         "is_available": yes,
-        "is_bf16_supported": lambda *_, **__: True,
+        "is_bf16_supported": yes,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
         "synchronize": lambda *_: None,
@@ -159,10 +168,24 @@ def replaced(torch: Any, devices: Devices) -> Iterator[tuple[Any, str, Any]]:
         "reset_peak_memory_stats": devices.reset,
     }
     for name, answer in answers.items():
-        yield torch.cuda, name, answer
-    for name in ("is_available", "device_count", "synchronize"):
-        yield torch.accelerator, name, answers[name]
-    yield torch.accelerator, "current_accelerator", lambda *_, **__: torch.device("cuda")
+        yield torch.cuda, name, _for_programs(getattr(torch.cuda, name), answer)
+    answers["current_accelerator"] = lambda *_, **__: torch.device("cuda")
+    for name in ("is_available", "device_count", "synchronize", "current_accelerator"):
+        yield torch.accelerator, name, _for_programs(getattr(torch.accelerator, name), answers[name])
+    yield torch, "set_default_device", devices.set_default
     yield torch, "autocast", Autocast
     yield torch.amp, "autocast", Autocast
     yield torch.cuda.amp, "autocast", Autocast
+
+
+def _for_programs(function: Callable[..., Any], answer: Callable[..., Any]) -> Callable[..., Any]:
+    """``answer`` where a program asks, or what scales its losses; ``function`` for libraries, which have no GPU."""
+
+    def asked(*args: Any, **named: Any) -> Any:
+        file = sys._getframe(1).f_code.co_filename
+        return (answer if file == FILE or file.endswith(_FOR_PROGRAMS) else function)(*args, **named)
+
+    return asked
+
+
+_FOR_PROGRAMS = ("amp/common.py", "amp/grad_scaler.py")

@@ -150,7 +150,7 @@ class Program:
                     return Written(whole, whole, form, first, name, at=(start, until))
                 rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
                 start = until - len(rest) + rest.find(name)
-                tail = rest[rest.find(".") :]
+                tail = f".{rest[rest.find('.') + 1 :].lstrip()}"
                 return Written(_joined(tail), whole, "method", first, name, at=(start, until))
             case ast.Call(func=ast.Name(id=name)):
                 return Written(whole, whole, "bare", first, name)

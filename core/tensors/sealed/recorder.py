@@ -355,7 +355,7 @@ def _told(problem: BaseException, program: Program | None) -> Event:
         line, column, message = problem.lineno or 1, problem.offset or 1, problem.msg
     else:
         line, column = (1, 1) if program is None else _position(problem, program)
-    if kind in ("DataDependentOutputException", "DynamicOutputShapeException"):
+    if kind in ("NoValuesError", "DataDependentOutputException", "DynamicOutputShapeException"):
         kind, message = "TooLarge", _UNKNOWN
     return {"type": kind, "message": message[:4_000], "line": line, "column": column}
 
@@ -428,7 +428,12 @@ def record(source: str, emit: Callable[[Event], None]) -> None:
         names |= recorder.marks()
         try:
             with Watch():
-                exec(program.code, names)  # noqa: S102 (inside the seal)
+                try:
+                    exec(program.code, names)  # noqa: S102 (inside the seal)
+                finally:
+                    recorder.devices.set_default(None)
+                    torch.set_default_dtype(torch.float32)
+                    torch.set_grad_enabled(True)
         except BaseException as raised:
             problem = raised
         recorder.ended(problem, names)

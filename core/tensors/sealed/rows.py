@@ -82,6 +82,19 @@ class Group:
     args: Any = None
     named: Any = None
 
+    inside: Used | None = None
+
+    @property
+    def used(self) -> Used:
+        """What its calls allocated; between those of a library Python frees what the library dropped."""
+        return self.inside or account(self.events)
+
+    def add(self, used: Used, alive: int) -> None:
+        """Add a call of a library. alive: bytes of what it made before that lives."""
+        before = self.inside or Used()
+        peak = max(before.peak, alive + used.peak)
+        self.inside = Used(before.total + used.total, peak, before.kept + used.kept, before.freed + used.freed)
+
 
 class Rows:
     """What is reported of one run of one program."""
@@ -180,7 +193,7 @@ class Rows:
         """A row of what a library made before anything stood for it."""
         if group.main is not None:
             return self._piece(group, tensor, group.main)
-        used = account(group.events)
+        used = group.used
         group.main = self._row(group, seen, "copy", used=used, kept=used.kept)
         self.known.put(tensor, group.main)
         return group.main
@@ -386,7 +399,8 @@ class Rows:
                 tensor = ref()
                 known = None if tensor is None else self._found(tensor)
                 if known is not None:
-                    yield name, tensor, row if self.rows[row].storage == self.rows[known[0]].storage else known[0]
+                    same = self.rows[row].same_as == self.stores.seen(tensor).same_as
+                    yield name, tensor, row if same else known[0]
 
     def _names(self, frame: FrameType | None = None) -> dict[str, int]:
         found: dict[str, int] = {}
