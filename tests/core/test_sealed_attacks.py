@@ -147,8 +147,8 @@ def hostile_program(seed: int) -> str:
 def test_random_walk_of_hostile_programs_reaches_nothing(
     pool: ProgramPool, first: int, file: Path, victim: subprocess.Popen[bytes]
 ) -> None:
-    for seed in range(first, first + 200):
-        attack(pool, hostile_program(seed), file, victim)
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda seed: attack(pool, hostile_program(seed), file, victim), range(first, first + 200)))
     assert pool.run("print(1)").events == ({"event": "print", "text": "1"},)
     assert processes_of(pool) <= 2  # the helper and its spare child
 
