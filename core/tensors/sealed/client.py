@@ -6,6 +6,7 @@ processes. Elsewhere there is no seal, and a process of its own runs what users 
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -356,6 +357,8 @@ def end_process(process: subprocess.Popen[bytes], errors: bytearray | None = Non
 
 POOL = ProgramPool()
 """The pool of this server, which starts nothing before it is asked to."""
+
+atexit.register(POOL.close)
 
 
 def run_sealed(source: str, *, typed_here: bool = False) -> ProgramReport:
