@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -91,6 +92,21 @@ def nobodys_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Every test saves plans in a folder of its session's own, in servers that it starts too."""
     with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path_factory.mktemp("plans"))}):
         os.environ.pop("DATABASE_URL", None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_run_here() -> Iterator[None]:
+    """Programs of tests run in their own process, which has torch anyway; tests of the seal start sealed ones."""
+
+    def run(source: str) -> tuple[list[dict[str, Any]], str]:
+        from core.tensors.sealed.recorder import record
+
+        lines: list[str] = []
+        record(source, lambda event: lines.append(json.dumps(event)))
+        return [json.loads(line) for line in lines], ""
+
+    with patch("core.tensors.sealed.running.run_program", run), patch("core.tensors.tracing.trace.run_program", run):
         yield
 
 

@@ -8,8 +8,7 @@ from core.formula import Explanation
 from core.lecture.claims import Finding, titled
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import TensorLayout, bounds
-from core.tensors.operations.operation import Group
-from core.tensors.operations.table import ROWS
+from core.tensors.operations.table import ROWS, Group
 from core.tensors.view_rule import explain_view
 
 VIEW: Group = "Always a view"

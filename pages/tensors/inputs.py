@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.fields import choice, text
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
-from core.tensors.operations.lookup import REFUSED, topics
+from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import read_shape, read_stride
@@ -41,16 +41,10 @@ PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
 
 CODE_HELP = (
-    f"Up to {limit('expression_lines')} lines of PyTorch, such as y = x.t() and then y.view(6): functions, try, if, "
-    "loops, backward() and .grad too. assert and print are worked out, and so is a number alone on a line. The "
-    "code is read, not run as Python: only the operations listed at the end of the page do anything. A line not "
-    "understood stops it; those before it are shown. Names that nothing defines are asked for beside the code. "
-    "Shapes too large to draw are counted."
+    "PyTorch runs this code and Napkin shows what every line does to memory. Example: y = x.t() and then y.view(6). "
+    "Modules, optimizers, and training loops work too. torch, nn, F, np, math, and einops are imported. Names that "
+    "nothing defines are asked for beside the code. Tensors too large for memory are counted."
 )
-
-
-NUMBERS = ("b, n = x.shape", "x.size(0)", "x.shape[-1]", "x.numel()", "len(x)", "d = n // 2", "2 * n + 1")
-"""Ways to work out a size."""
 
 STRIDE_HELP = (
     "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
@@ -214,12 +208,9 @@ def _code(text: str) -> str:
 
 
 def operations() -> None:
-    """What the code box understands, and what it leaves out and why."""
+    """What one may want to do, and what each way to do it does to memory."""
     kinds = [_kind(topic, tuple(groups.items())) for topic, groups in topics().items()]
-    st.html("".join((*kinds, _kind("Numbers, not tensors", (("", NUMBERS),)))))
-    show.small_table(
-        [show.Column("Left out"), show.Column("Because")], [(f"`{name}`", why) for name, why in REFUSED.items()]
-    )
+    st.html("".join(kinds))
 
 
 def _kind(title: str, groups: Sequence[tuple[str, Sequence[str]]]) -> str:

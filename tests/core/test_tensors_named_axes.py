@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from collections.abc import Callable
 from typing import Any
 
 import einops
@@ -17,9 +18,19 @@ from core.tensors.named_axes.calls import PRESETS, PatternCall, PatternPreset, e
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.named_axes.patterns import PatternPlan, explain_pattern
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.allocations import AllocationMeter
+from core.tensors.sealed.allocator import Used, account, profiler_config
 from core.tensors.tracing.trace import trace
 from tests.every import every
+
+
+def watched(call: Callable[[], Any]) -> tuple[Any, Used]:
+    """What a call gives, and what torch's allocator handed out for it."""
+    torch.autograd._enable_profiler_legacy(profiler_config(torch))  # type: ignore[attr-defined]
+    try:
+        result = call()
+    finally:
+        events = [event for thread in torch.autograd._disable_profiler_legacy() for event in thread]  # type: ignore[attr-defined]
+    return result, account(events)
 
 
 def layout_of(tensor: torch.Tensor) -> TensorLayout:
@@ -69,10 +80,9 @@ def check_pattern(function: str, pattern: str, x: torch.Tensor, reduction: str =
     assert pattern_plan.layout == layout_of(expected)
     assert tuple(group.size for group in pattern_plan.outputs) == tuple(expected.shape)
     assert replay(pattern_plan, x).equal(expected)
-    meter = AllocationMeter(torch)
-    meter.watch(lambda: FUNCTIONS[function](x, pattern, *extra, **sizes))
+    _, used = watched(lambda: FUNCTIONS[function](x, pattern, *extra, **sizes))
     if reduction not in ("any", "prod"):  # for which torch makes more on its way
-        assert meter.allocated().total == pattern_plan.bytes_allocated
+        assert used.total == pattern_plan.bytes_allocated
     return pattern_plan
 
 
@@ -189,12 +199,11 @@ def check_einsum(equation: str, *tensors: torch.Tensor, words: bool = False) -> 
         assert plan.layout.shape == operand.shape
         assert longer(plan.layout) == longer(operand)
     assert sum(plan.effect == "copy" for plan in plans) == recorder.copies
-    meter = AllocationMeter(torch)
-    again = meter.watch(lambda: einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors))
+    again, used = watched(lambda: einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors))
     shared = {tensor.untyped_storage()._cdata for tensor in tensors}
     kept = 0 if again.untyped_storage()._cdata in shared else again.untyped_storage().nbytes()
     if all(tensor.dtype == torch.float32 for tensor in tensors):
-        assert meter.allocated().total == kept + explained.bytes_inside
+        assert used.total == kept + explained.bytes_inside
     if result.numel():
         assert longer(explained.layout) == longer(layout_of(result))
     return explained

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import io
 import random
-import re
 import subprocess
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,14 +14,10 @@ import torch
 
 from core.lecture.catalogue import CLAIMS
 from core.tensors.examples.lecture import PROGRAM
-from core.tensors.examples.overlap import HAZARDS
 from core.tensors.examples.presets import ATTENTION, LECTURE
-from core.tensors.examples.quiz import items
-from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, trace
 from core.views.tensors.text import headline, kept_bytes
-from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
 from tests.every import every
 from tests.patience import PATIENCE_S
 
@@ -55,7 +48,6 @@ def test_the_lecture_is_read_as_it_stands(name: str) -> None:
     assert run.unread is None, (name, run.unread)
     assert run.refusal is None, (name, run.last.error_message)
     assert all(fact.holds in (None, True) for fact in run.facts), (name, run.facts)
-    assert not any("not worked out" in fact.value for fact in run.facts), (name, run.facts)
     assert not run.starts_with_x
     assert headline(run)[0]
 
@@ -87,24 +79,24 @@ def test_six_lines_of_attention_copy_once_and_make_two_products() -> None:
 
 
 @every(
-    ("text", "line"),
+    ("text", "line", "why"),
     [
-        ("y = x.t()\nz = y.veiw(6)\nz + 1", 2),
-        ("y = x.t()\nz = y +", 2),
-        ("y = x.t()\nimport os", 2),
-        ("y = x.t()\nz = x.grad.t()", 2),
+        ("y = x.t()\nz = y.veiw(6)\nz + 1", 2, "AttributeError: 'Tensor' object has no attribute 'veiw'"),
+        ("y = x.t()\nz = y +", 2, "SyntaxError: invalid syntax"),
+        ("y = x.t()\nz = 1 / 0", 2, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_refused_line_keeps_the_lines_before_it(text: str, line: int) -> None:
+def test_an_error_of_python_keeps_what_ran_before_it(text: str, line: int, why: str) -> None:
     run = follow(text, (2, 3), dtype="float32")
-    assert [step.name for step in run.steps] == ["x", "y"]
+    assert [step.name for step in run.steps if step.name] == ([] if "SyntaxError" in why else ["x", "y"])
     assert run.unread is not None
-    assert run.unread.line == line
+    assert (run.unread.line, run.unread.why) == (line, why)
 
 
-def test_a_misspelt_operation_suggests_the_nearest() -> None:
-    with pytest.raises(ExpressionError, match="`contiguous`"):
-        trace("x.contigous()", (2, 3))
+def test_prompts_and_fences_are_no_part_of_a_program() -> None:
+    run = follow("```python\n>>> y = x.t()\n>>> y.shape\ntorch.Size([3, 2])\n```", (2, 3))
+    assert [step.source for step in run] == ["x", ".t()"]
+    assert run.facts[0].value == "torch.Size([3, 2])"
 
 
 def test_names_that_nothing_defines_are_asked_for() -> None:
@@ -131,18 +123,12 @@ def test_annotations_are_held_against_shapes() -> None:
     assert run.facts[1].value == "`d` was 3 before and is 2 here"
 
 
-def test_devices_may_not_meet() -> None:
-    run = follow("y = x.cuda()\nz = y + x", (2, 3), dtype="float32")
-    assert (run[1].device, run[1].moved) == ("cuda:0", 24)
-    assert run.refusal is not None
-
-
 def test_what_is_kept_for_a_gradient_is_counted() -> None:
     assert kept_bytes(follow(READ["A gradient by hand"], (1,))) == 12 + 4  # x, and pred_y - 5
 
 
 def test_nothing_in_an_assertion_changes_the_program() -> None:
-    run = follow("y = x.t()\nassert x.fill_(7) is None\nassert y.contiguous().numel() == 6\ny", (2, 3))
+    run = follow("y = x.t()\nassert x.fill_(7) is not None\nassert y.contiguous().numel() == 6\ny", (2, 3))
     assert [step.kind for step in run.steps] == ["start", "view", "write", "same"]
 
 
@@ -159,38 +145,6 @@ def test_what_torch_refuses_inside_a_question_ends_the_program(text: str, line: 
     run = follow(text, (2, 3))
     assert (run.last.kind, run.last.line) == ("refused", line)
     assert run.unread is None
-
-
-@pytest.mark.parametrize(
-    ("given", "ends"),
-    [
-        ("std=0.02", True),
-        ("0, 1, -3, 3", True),
-        ("0, 1, 1, 2", True),
-        ("0, 1e-6", True),
-        ("0, 1, -1e9, -1", False),
-        ("1e6, 1", False),
-        ("64, 1", False),
-    ],
-)
-def test_a_draw_that_would_not_end_is_refused(given: str, ends: bool) -> None:
-    run = follow(f"w = torch.empty(64, 64)\nnn.init.trunc_normal_(w, {given})", (1,))
-    assert (run.unread is None) == ends
-    assert ends or "has hardly any" in run.unread.why  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "torch.multinomial(torch.ones(2, 3), 10**8, True)",
-        "x.float().multinomial(num_samples=10**8, replacement=True)",
-        "torch.normal(0.0, 1.0, (30000, 30000))",
-        "torch.normal(0.0, 1.0, size=(30000, 30000))",
-    ],
-)
-def test_large_draws_are_only_counted(text: str) -> None:
-    run = follow(text, (2, 3))
-    assert run.counted or run.unread is not None
 
 
 REAL = (
@@ -216,37 +170,8 @@ def test_names_are_bound_as_in_python(source: str, seed: int) -> None:
     assert (run.storage == 0) == (z.untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr())
 
 
-def test_names_of_names_cost_no_more_than_their_lines() -> None:
-    """Each line uses the one before many times: worked out once, and not nested, or this would take forever."""
-    lines = ["n = x.size(0) - 1", *["n = " + " + ".join(["n"] * 20) + " - n * 19"] * 11]
-    assert trace("\n".join(lines[:8]) + "\nx.view(n * 2, -1)", (2, 3)).last.layout.shape == (2, 3)
-    deep = "n = x.size(0)" + "+ 0" * 60
-    assert trace(f"{deep}\n" + "n = n" + " + 0" * 60 + "\nx.view(n, -1)", (2, 3)).last.layout.shape == (2, 3)
-
-
-def test_random_arithmetic_is_that_of_python() -> None:
-    rng = random.Random(20251120)
-    agreed = 0
-    for _ in range(400):
-        text = _sum(rng, 3)
-        try:
-            run = trace(f"n = x.size(0)\nm = {text}\nx.add(m)", (2, 3))
-        except ExpressionError:
-            continue
-        names = {"x": torch.arange(6).view(2, 3), "n": 2}
-        assert run.planned[-1].args[0] == eval(text, names)  # noqa: S307 (text of our own making)
-        agreed += 1
-    assert agreed > 200
-
-
-def _sum(rng: random.Random, depth: int) -> str:
-    if depth == 0 or rng.random() < 0.2:
-        return rng.choice(["n", "x.size(1)", "x.shape[-1]", "x.numel()", "2", "7", "0", "-3", "x.stride(0)", "x.ndim"])
-    return f"({_sum(rng, depth - 1)} {rng.choice(['+', '-', '*', '//', '%', '**', '/'])} {_sum(rng, depth - 1)})"
-
-
 def test_the_text_of_each_step() -> None:
-    steps = trace(" (x + 1) . t ( ).chunk(2, dim=1)[0][ 0, :] @ torch.sum(x.t(), 1) ", (4, 2)).planned
+    steps = trace(" (x + 1) . t ( ).chunk(2, dim=1)[0][ 0, :] @ torch.sum(x.t(), 1) ", (4, 2)).calls
     assert [step.source for step in steps] == [
         "+ 1",
         ".t ( )",
@@ -307,114 +232,26 @@ PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("from torch.nn.functional import unfold as u\nu(x.float(), 2)", (1, 1, 2, 3)),
 ]
 
-_BLOCK = re.compile(
-    r"    shape (\(.*?\)), strides (\(.*?\)), offset (\d+), (not )?contiguous, "
-    r"torch\.(\w+), storage ([A-Z]) \((\d+) B\)"
-)
-
-
-def facts(printed: str) -> list[tuple[str, str, int, bool, str, str, int]]:
-    return [
-        (m[1], m[2], int(m[3]), not m[4], m[5], m[6], int(m[7]))
-        for m in map(_BLOCK.fullmatch, printed.splitlines())
-        if m
-    ]
-
-
-def run_here(text: str) -> str:
-    """What the script prints, run in this process, where torch's warnings are no errors."""
-    printed = io.StringIO()
-    with redirect_stdout(printed), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exec(compile(text, "script", "exec"), {})  # noqa: S102 (text of our own making)
-    return printed.getvalue()
-
-
-def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ...] | None = None) -> None:
-    traced = trace(source, shape, stride, dtype)
-    printed = run_here(script(source, shape, dtype, stride))
-    facts_printed = iter(facts(printed))
-    for step in traced:
-        if step.storage < 0 or (step.pieces and step.picked is None):
-            continue  # a split whose tensors are shown one by one
-        if step.kind == "refused":
-            said = " ".join(f"{step.error_type}: {step.error_message}".split())
-            assert said in " ".join(printed.split())
-            assert step is not traced.last or " ".join(printed.split()).endswith(said)
-            continue
-        wanted = (
-            str(step.layout.shape),
-            str(step.layout.stride),
-            step.layout.offset,
-            step.is_contiguous,
-            step.dtype,
-            chr(ord("A") + step.storage),
-            step.storage_elements * step.element_size,
-        )
-        assert wanted in facts_printed, (step, printed)  # in order: `in` moves the iterator on
-
 
 @every(("source", "shape"), PROGRAMS)
-def test_scripts_print_what_the_trace_says(source: str, shape: tuple[int, ...]) -> None:
-    check(source, shape, "int64")
-
-
-def test_scripts_of_the_presets_the_quiz_and_the_hazards() -> None:
-    for preset in (*LECTURE, ATTENTION):
-        check(preset.source, preset.shape, preset.dtype)
-    for item in items():
-        check(item.source, item.shape, item.dtype)
-    for hazard in HAZARDS:
-        check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
-
-
-@pytest.mark.long
-def test_scripts_of_random_programs() -> None:
-    """Whatever is read becomes Python; what runs to its end here prints the same there."""
-    rng = random.Random(7)
-    parsed = ran = 0
-    while parsed < 1_000:
-        text, shape, dtype = random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES)
-        try:
-            traced = script(text, shape, dtype)
-        except ExpressionError:
-            continue
-        ast.parse(traced)
-        parsed += 1
-        known = outcome(text, shape, dtype)
-        again = re.search(r"\b(\w+), (?:\w+, )?\1\b", text)  # one name unpacked twice shows the later tensor twice
-        elsewhere = "cuda" in text or "pin_memory" in text  # followed here, and a CPU alone has neither
-        if parsed % 2 or isinstance(known, str) or known.refusal or again or elsewhere or "uint8" in dtype:
-            continue
-        if re.search(r"\b(if|while|assert|print)\b", text):
-            continue  # the tensors of a question are steps here, and are not printed by the script
-        check(text, shape, dtype)
-        ran += 1
-    assert ran > 60, ran
-
-
-def test_scripts_of_starts_with_strides() -> None:
-    check("x.view(6)", (2, 3), "float32", (1, 2))
-    check("x + 1", (3, 4), "int64", (0, 1))
-    check("x", (), "int64")
-    check("x", (0, 3), "int64")
+def test_scripts_give_what_the_trace_says(source: str, shape: tuple[int, ...]) -> None:
+    """Run as they stand, without a recorder."""
+    run = follow(source, shape)
+    names: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with nullcontext() if run.refusal is None and "cuda" not in source else pytest.raises(Exception):  # noqa: PT011
+            exec(compile(script(source, shape), "script", "exec"), names)  # noqa: S102 (text of our own making)
+    for name, theirs in names.items():
+        if isinstance(theirs, torch.Tensor) and name in run.last.names:
+            step = run[run.last.names[name]]
+            assert (step.layout.shape, step.layout.stride) == (tuple(theirs.shape), theirs.stride()), name
 
 
 @pytest.mark.process
 def test_a_script_runs_alone(tmp_path: Path) -> None:
-    text = script("y = rearrange(x, 'a b -> b a')\ny.view(2, 3)", (2, 3), "bfloat16")
-    assert text.startswith("import torch\nfrom einops import rearrange\n")
+    text = script("y = rearrange(x, 'a b -> b a')\nprint(y.shape)", (2, 3), "bfloat16")
     file = tmp_path / "views.py"
     file.write_text(text, encoding="utf-8")
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    assert done.stderr == ""
-    assert facts(done.stdout)[0] == ("(2, 3)", "(3, 1)", 0, True, "bfloat16", "A", 12)
-    assert "RuntimeError: view size is not compatible" in done.stdout
-
-
-def test_only_what_the_page_runs_becomes_a_script() -> None:
-    for source in ("__import__('os')", "open('x')", "x.numpy()", "import os"):
-        with pytest.raises(ExpressionError):
-            script(source, (2, 3))
-    with pytest.raises(ExpressionError, match="would have"):
-        script("x", (10**13,))
+    assert (done.stdout, done.stderr) == ("torch.Size([3, 2])\n", "")

@@ -113,13 +113,9 @@ def test_writes_through_wider_elements() -> None:
     assert [run[n].label for n in run[3].changed] == ["x", "x[:2]", "y"]
 
 
-def test_fresh_memory_is_never_shown() -> None:
-    """torch.empty would show what another visitor's tensors left behind."""
+def test_memory_that_nobody_wrote_is_shown_as_zeros() -> None:
     for _ in range(20):
         assert set(trace("torch.empty(50, 50)", (2,)).last.values) == {0.0}
-        for loss in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
-            last = trace(f"F.{loss}(x.float(), torch.ones(2, 3))", (2, 3)).last
-            assert last.storage_values == (*last.values, *(0.0,) * (last.storage_elements - 1))
 
 
 @every(

@@ -7,8 +7,9 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import code_of
 from core.tensors.tracing.steps import Scalar
-from core.tensors.tracing.trace import load_torch, trace
+from core.tensors.tracing.trace import trace
 
 _AS_STRIDED = Source(
     "PyTorch, torch.as_strided", "warning", "https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html"
@@ -102,7 +103,14 @@ def overlap_of(layout: TensorLayout, element_size: int) -> Overlap:
 # ------------------------------------------------------------------------------------------------ the hazard
 
 
-METHODS = ("add_", "sub_", "mul_", "fill_")
+_CHANGES: Mapping[str, Callable[[int, int], int]] = {
+    "add_": operator.add,
+    "sub_": operator.sub,
+    "mul_": operator.mul,
+    "fill_": lambda _, value: value,
+}
+
+METHODS = tuple(_CHANGES)
 """In-place operations that can be replayed, each with one whole number."""
 
 
@@ -187,16 +195,16 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
     ran = trace(source, shape).last
     if ran.operation != method:
         raise ExpressionError(no_view)
-    torch, _ = load_torch()
-    memory = torch.tensor(last.storage_values, dtype=getattr(torch, last.dtype))
-    once = memory.clone()
+    change = _CHANGES[method]
+    memory: list[int] = [int(cell.real) for cell in last.storage_values]
     writes: list[Write] = []
     counts = Counter[int](last.layout.cells().tolist())
-    for cell in last.layout.cells().tolist():
-        old = memory[cell].item()
-        writes.append(Write(cell, old, getattr(memory[cell], method)(value).item()))
-    for cell in counts:
-        getattr(once[cell], method)(value)
+    once = [change(cell, value) if place in counts else cell for place, cell in enumerate(memory)]
+    cells: list[int] = last.layout.cells().tolist()
+    for cell in cells:
+        old = memory[cell]
+        memory[cell] = change(old, value)
+        writes.append(Write(cell, old, memory[cell]))
     refused = ran.kind == "refused"
     return Hazard(
         source=source,
@@ -204,8 +212,8 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
         before=last.storage_values,
         counts=tuple(counts[cell] for cell in range(len(memory))),
         writes=tuple(writes),
-        sequential=tuple(memory.tolist()),
-        once=tuple(once.tolist()),
+        sequential=tuple(memory),
+        once=tuple(once),
         torch=() if refused else ran.storage_values,
         error_type=ran.error_type,
         error_message=ran.error_message,

@@ -16,8 +16,7 @@ from core.rows import read_rows
 from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
 from core.tensors.named_axes.patterns import FUNCTIONS, PatternPlan, explain_pattern
-from core.tensors.operations.guards import check_length, check_size
-from core.tensors.operations.values import ExpressionError
+from core.tensors.operations.values import ExpressionError, check_length, check_size
 from core.tensors.tracing.steps import Trace, TraceStep
 
 Plan: TypeAlias = PatternPlan | EinsumPlan
@@ -146,7 +145,7 @@ def plans_of(trace: Trace) -> tuple[tuple[TraceStep, Plan], ...]:
     Steps torch or einops refused are left out: they became nothing.
     """
     rows: list[tuple[TraceStep, Plan]] = []
-    for planned, step in zip(trace.planned, trace.steps[1:], strict=True):
+    for planned, step in zip(trace.calls, trace.steps[1:], strict=True):
         function = planned.operation.name
         bare = planned.form == "bare"
         if step.kind == "refused" or not (function == "einsum" or (bare and function in FUNCTIONS)):

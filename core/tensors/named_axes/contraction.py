@@ -8,16 +8,17 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.layout import TensorLayout
-from core.tensors.tracing.trace import load_torch
+from core.tensors.sealed.running import ask_torch
 from core.tensors.view_rule import explain_view
 
 Reads: TypeAlias = Literal["rows", "columns", "neither"]
@@ -259,10 +260,9 @@ def _bmm_result(
 
 def _elementwise(left: TensorLayout, right: TensorLayout) -> TensorLayout:
     """The layout torch gives the elementwise product, asked of its meta device, which allocates nothing."""
-    torch, _ = load_torch()
-    operands = (torch.empty_strided(side.shape, side.stride, device="meta") for side in (left, right))
-    result = operator.mul(*operands)
-    return TensorLayout(tuple(result.shape), result.stride())
+    made = (f"torch.empty_strided({side.shape}, {side.stride}, device='meta')" for side in (left, right))
+    said, _ = ask_torch(f"y = {' * '.join(made)}\nprint(*y.stride())")
+    return TensorLayout(tuple(np.broadcast_shapes(left.shape, right.shape)), tuple(map(int, said.split())))
 
 
 # ----------------------------------------------------------------------------------------------- the order

@@ -18,7 +18,7 @@ from core.tensors.cost import tensor_bytes
 from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.contraction import Names, Pair, align, best_order, contract
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.trace import load_torch
+from core.tensors.sealed.running import ask_torch
 from core.wording import listed
 
 
@@ -161,13 +161,11 @@ _DOTS = "..."
 
 def _check(equation: str, layouts: Sequence[TensorLayout], words: bool) -> None:
     """Raise what torch, or einops, says of an equation that it refuses: on the meta device, which has no memory."""
-    torch, einops = load_torch()
-    tensors = [torch.empty(layout.shape, device="meta") for layout in layouts]
-    try:
-        einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors)
-    except Exception as problem:
-        message = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-        raise ExpressionError(f"`{equation[:60]}` is refused: {message[:200]}") from None
+    tensors = ", ".join(f"torch.empty({layout.shape}, device='meta')" for layout in layouts)
+    called = f"einops.einsum({tensors}, {equation!r})" if words else f"torch.einsum({equation!r}, {tensors})"
+    message = next(iter(ask_torch(called)[1].strip().splitlines()), "")
+    if message:
+        raise ExpressionError(f"`{equation[:60]}` is refused: {message[:200]}")
 
 
 def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None]:

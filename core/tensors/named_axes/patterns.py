@@ -17,9 +17,8 @@ from core.formula import Explanation
 from core.limits import limit
 from core.tensors.cost import merging_stride, tensor_bytes
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.guards import check_size
-from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.trace import load_torch
+from core.tensors.operations.values import ExpressionError, check_size
+from core.tensors.sealed.running import ask_torch
 from core.tensors.view_rule import Boundary, explain_view
 
 StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
@@ -197,13 +196,11 @@ def _check(function: str, pattern: str, reduction: str, shape: Sequence[int], si
     negative = next((name for name, size in sizes.items() if size < 0), "")
     if negative:  # which einops takes for 1
         raise ExpressionError(f"`{negative[:40]}={sizes[negative]}`: a size is not negative.")
-    torch, einops = load_torch()
-    try:
-        call = getattr(einops, function)
-        call(torch.empty(tuple(shape), device="meta"), pattern, *([reduction] if function == "reduce" else ()), **sizes)
-    except Exception as problem:
-        lines = str(problem).strip().splitlines() or [type(problem).__name__]
-        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {lines[-1].strip()[:200]}") from None
+    reduced = f", {reduction!r}" if function == "reduce" else ""
+    given = f"torch.empty({tuple(shape)}, device='meta'), {pattern!r}{reduced}, **{dict(sizes)!r}"
+    lines = ask_torch(f"einops.{function}({given})")[1].strip().splitlines()
+    if lines:
+        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {lines[-1].strip()[:200]}")
 
 
 def _sides(pattern: str, rank: int) -> list[list[list[str]]]:

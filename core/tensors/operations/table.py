@@ -1,52 +1,69 @@
-"""The operations an expression may use: how they are written, what they take, and why they copy or not.
+"""What operations do to memory: the rows of ``assets/data/tensor_operations.csv``, and those that have no name.
 
-They are the rows of ``assets/data/tensor_operations.csv``; what an operation could allocate is bounded by its guards,
-functions of `core.tensors.operations.guards`; what ``grows`` is seen beforehand.
+torch says what each call gave; this says why, and lists what one may want to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
 
 from core.rows import read_rows
-from core.tensors.operations import guards
-from core.tensors.operations.operation import COMPUTING, IN_PLACE, PART, Operation
+
+Group: TypeAlias = Literal[
+    "Always a view",
+    "A view if it can, else a copy",
+    "A new tensor",
+    "Picked into a new tensor",
+    "Computed into a new tensor",
+    "Named axes",
+    "Written in place",
+    "Laid out anew in place",
+    "Small tensors",
+    "Gradients and devices",
+]
+Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
+
+REPEATED = "stride 0 reads one cell many times"
+PART = "a part of the same cells: only offset, sizes and strides change"
+IN_PLACE = "written in place: no new storage"
+COMPUTING = "computed values need cells of their own"
 
 
-def _operation(row: Mapping[str, str]) -> Operation:
-    names = row["guard"].split()
-    several: dict[str, Any] = {name: tuple(row[name].split()) for name in ("takes", "keywords", "forms", "fields")}
-    flags = row["flags"].split()
-    return Operation(
-        row["name"],
-        cast(Any, row["group"]),
-        row["example"],
-        guards=tuple(getattr(guards, name) for name in names if name != "grows"),
-        grows="grows" in names,
-        subject="makes" not in flags,
-        several="several" in flags,
-        writes="writes" in flags,
-        restrides="restrides" in flags,
-        several_with=row["several_with"],
-        fill=cast(Any, row["fill"]),
-        why=row["why"],
-        **several,
-    )
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. group: what it does to memory; example: on ``x`` of shape (2, 3).
+
+    forms: ``method`` x.name(…), ``property`` x.name, ``torch`` torch.name(x, …), ``bare`` name(x, …) as in einops,
+    ``F`` F.name(x, …). why: the reason for what it does to memory, as the end of a sentence; empty where the layouts
+    decide.
+    """
+
+    name: str
+    group: Group
+    example: str
+    forms: tuple[Written, ...] = ()
+    why: str = ""
 
 
 TOPICS: dict[str, list[Operation]] = {}
 """What one wants to do, and every operation that does it."""
 
 for _row in read_rows("tensor_operations"):
-    TOPICS.setdefault(_row["topic"], []).append(_operation(_row))
+    TOPICS.setdefault(_row["topic"], []).append(
+        Operation(
+            _row["name"],
+            cast(Group, _row["group"]),
+            _row["example"],
+            cast("tuple[Written, ...]", tuple(_row["forms"].split())),
+            _row["why"],
+        )
+    )
 
 ROWS: tuple[Operation, ...] = tuple(row for rows in TOPICS.values() for row in rows)
-TRAINED = TOPICS["Train: parameters, gradients, random numbers, devices"]
 
-ELEMENTWISE = Operation(
-    "elementwise", "Computed into a new tensor", "x * 2 + x", guards=(guards.elementwise,), why=COMPUTING
-)
+ELEMENTWISE = Operation("elementwise", "Computed into a new tensor", "x * 2 + x", why=COMPUTING)
 """``+ - * / // % **``, comparisons and ``& |`` between tensors and numbers."""
 
 INDEXING = Operation("indexing", "Always a view", "x[0, None, ::2]", why=PART)
@@ -77,3 +94,44 @@ GRADIENT = Operation(
 
 SHORT_CASTS = ("float", "double", "half", "bfloat16", "long", "int", "short", "bool")
 """Casts with a method of their own: ``x.float()`` is ``x.to(torch.float32)``."""
+
+
+_UNNAMED = (ELEMENTWISE, INDEXING, PICKING, WRITING, UPDATING, NAMING, PIECE, GRADIENT)
+
+_BY_NAME: Mapping[str, Operation] = {row.name: row for row in (*ROWS, *_UNNAMED)}
+_BY_FORM: Mapping[tuple[str, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}
+
+
+def find(form: str, name: str) -> Operation:
+    """The row of an operation that is written so; one that says nothing where the table has none."""
+    return _BY_FORM.get((form, name)) or _BY_NAME.get(name) or Operation(name, "Computed into a new tensor", "")
+
+
+def topics() -> dict[str, dict[Group, tuple[str, ...]]]:
+    """Examples of what one wants to do, by what each does to memory."""
+    return {
+        topic: _by_group([*rows, *(row for name, row in _WITHOUT_NAMES if topic.startswith(name))])
+        for topic, rows in sorted(TOPICS.items(), key=lambda item: not item[0].startswith("Start"))
+    }
+
+
+_WITHOUT_NAMES = (
+    ("View", INDEXING),
+    ("Pick", PICKING),
+    ("Compute", ELEMENTWISE),
+    ("Write", WRITING),
+    ("Write", UPDATING),
+)
+"""Operations that have no name, and where they stand."""
+
+
+def catalogue() -> dict[Group, tuple[str, ...]]:
+    """An example of every operation, by what it does to memory, in the order of the table."""
+    return _by_group((INDEXING, *ROWS, PICKING, ELEMENTWISE, WRITING, UPDATING))
+
+
+def _by_group(rows: Sequence[Operation]) -> dict[Group, tuple[str, ...]]:
+    groups: dict[Group, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row.example)
+    return {group: tuple(examples) for group, examples in groups.items()}

@@ -1,11 +1,15 @@
-"""What an expression may contain besides tensors: numbers, tuples, dtypes, memory formats, patterns; and its error."""
+"""What arguments of a call may be besides tensors, the error of what is not run, and caps on sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 from typing import TypeAlias
+
+from core.limits import LIMITS, limit
+from core.units import scientific
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -29,41 +33,16 @@ class MemoryFormat:
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """A device, as typed. Every tensor here lies in the memory of the CPU, so it is never used."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Slot:
     """The place of a tensor among the arguments: ``number`` counts the inputs of the step."""
 
     number: int
 
 
-DTYPES: Mapping[str, str] = {
-    **{name: name for name in ("int64", "int32", "int16", "int8", "uint8", "bool")},
-    **{name: name for name in ("float64", "float32", "float16", "bfloat16", "complex64")},
-    **{name: name for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex128")},
-    **{name: name for name in ("uint16", "uint32", "uint64")},
-    "long": "int64",
-    "int": "int32",
-    "short": "int16",
-    "double": "float64",
-    "float": "float32",
-    "half": "float16",
-}
-"""Element types an expression may name, with torch's aliases, and what each stands for."""
-
-MEMORY_FORMATS: tuple[str, ...] = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-
 Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
-Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Device | Slot | tuple[Slot | Nested, ...] | None"
-Keywords: TypeAlias = Mapping[str, Value]
-
+Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Slot | tuple[Slot | Nested, ...] | None"
 IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | tuple[Nested, ...] | None"
 """One item in square brackets; a tuple is a list of integers, a slot is a tensor of integers or a mask."""
 
@@ -77,3 +56,30 @@ def integers(values: Sequence[Value]) -> tuple[int, ...]:
         items = value if isinstance(value, tuple) else (value,)
         numbers += [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
     return tuple(numbers)
+
+
+def padded_numel(shape: Sequence[int]) -> int:
+    """Elements of ``shape`` with every size below 1 counted as 1."""
+    return math.prod(max(size, 1) for size in shape)
+
+
+def check_length(count: int) -> None:
+    """Refuse more characters than an expression may have; not how many, as the box itself cuts a longer paste."""
+    if count > limit("expression_chars"):
+        raise ExpressionError(f"That is more than the {limit('expression_chars'):,} characters of an expression.")
+
+
+def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
+    """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
+    if count > limit(cap):
+        text = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
+        raise ExpressionError(
+            f"{what} would have {text} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}."
+        )
+
+
+def check_size(shape: Sequence[int], what: str, cap: str = "tensor_elements") -> None:
+    """Refuse a tensor of ``shape`` beyond the caps on rank and elements; ``what`` names it in the message."""
+    if len(shape) > limit("tensor_rank"):
+        raise ExpressionError(f"{what} would have {len(shape)} dimensions. At most {limit('tensor_rank')} are drawn.")
+    check_elements(padded_numel(shape), what, cap)

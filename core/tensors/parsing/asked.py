@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias, cast
 
-from core.tensors.parsing.syntax import uncalled
-
 Role: TypeAlias = Literal["number", "tensor", "device"]
 
 
@@ -307,3 +305,14 @@ def _group(text: str, given: set[str | None]) -> str:
     for name in names:
         size *= 2 if name in given or name == "..." else int(float(suggested(name)) or 2)
     return str(size)
+
+
+def uncalled(module: ast.Module) -> set[str]:
+    """Functions and classes of the outermost level that no other line names."""
+    made = [part for part in module.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    found: set[str] = set()
+    for part in made:
+        others = (node for other in module.body if other is not part for node in ast.walk(other))
+        if not any(isinstance(node, ast.Name) and node.id == part.name for node in others):
+            found.add(part.name)
+    return found

@@ -1,22 +1,14 @@
-"""The text a visitor typed, before any parser sees it: capped in length, characters, lines and bracket depth."""
+"""Pasted text as Python takes it, without prompts and fences, flush left; and sizes as a person types them."""
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from typing import Literal
 
 from core.limits import limit
-from core.tensors.operations.guards import check_length, check_size
-from core.tensors.operations.values import ExpressionError
-
-EXAMPLE = "x.t().view(2, 3)"
-
-_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]{}'"+\-*/%@=<>!&|~;\n]""")
-
-_RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
-"""A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
-
+from core.tensors.operations.values import ExpressionError, check_size
 
 _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
 """A string in quotes, closed or not, or a comment outside of one."""
@@ -27,55 +19,35 @@ def code_of(text: str) -> str:
     return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
 
 
-def _outside_strings(code: str) -> str:
-    """``code`` with ``s`` for every character of a closed string: those of messages and patterns are free."""
-    return _QUOTED.sub(lambda match: ("s" if _closed(match[0]) else " ") * len(match[0]), code)
+_PROMPT = re.compile(r"^\s*(>>>|\.\.\.|In \[\d+\]:|   \.\.\.:) ?")
+_FENCE = re.compile(r"^\s*```\w*\s*$")
 
 
-def _closed(quoted: str) -> bool:
-    mark = quoted[:3] if quoted[:3] in ("'''", '"""') else quoted[:1]
-    return len(quoted) >= 2 * len(mark) and quoted.endswith(mark)
+def readable(text: str) -> str:
+    """``text`` as Python reads it, as far as that is certain: lines keep their numbers, but for fences at the ends."""
+    lines = [line.rstrip() for line in text.replace("\t", "    ").replace("\r\n", "\n").splitlines()]
+    while lines and (not lines[0] or _FENCE.match(lines[0])):
+        del lines[0]
+    while lines and (not lines[-1] or _FENCE.match(lines[-1])):
+        del lines[-1]
+    if any(line.lstrip().startswith(">>>") for line in lines):  # what a session printed is left out
+        lines = [_PROMPT.sub("", line) if _PROMPT.match(line) else "" for line in lines]
+    flush = textwrap.dedent("\n".join(lines))
+    return flush if _parses(flush) else next(filter(_parses, (aligned("\n".join(lines)),)), flush)
 
 
-_UNCOUNTED = re.compile(r"\s*(import|from|print|assert)\b")
-
-
-def tidy(text: str) -> str:
-    """``text`` without white space around its lines, where no block needs it; comments stay, of printable characters.
-
-    Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
-    """
-    check_length(len(text) // 2)
-    tidied = _aligned(text)
-    code = code_of(tidied)
-    if not code.strip():
-        raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
-    outside = _outside_strings(code)
-    check_lines(sum(not _UNCOUNTED.match(line) for line in outside.split("\n") if line.strip(" )],s")))
-    check_length(len(tidied))
-    foreign = _FOREIGN.search(outside) or next(
-        (re.match(".", c) for c in tidied if not (c.isprintable() or c == "\n")), None
-    )
-    if foreign:
-        raise ExpressionError(
-            f"The character {foreign.group()!r} has no place in an expression on x. For example: {EXAMPLE}."
-        )
-    run_on = _RUN_ON.search(outside)
-    if run_on:
-        raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
-    depth = deepest = 0
-    for character in code:
-        depth += (character in "([{") - (character in ")]}")
-        deepest = max(deepest, depth)
-    if deepest > limit("expression_depth"):
-        raise ExpressionError(f"{deepest} brackets inside one another; at most {limit('expression_depth')} are read.")
-    return tidied
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 _HEADS = re.compile(r"^(def|with|for|if|try|while|class|@)", re.MULTILINE)
 
 
-def _aligned(text: str) -> str:
+def aligned(text: str) -> str:
     """``text`` flush left. Indentation stays under the head of a function or ``with``, and only there."""
     lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
     flat = "\n".join(line.strip() for line in lines)
@@ -105,12 +77,6 @@ def _indented(text: str) -> str:
         if _HEADS.match(code.strip()) or _CLAUSE.match(code):
             missing += code.rstrip().endswith(":") and bool(later) and len(later) - len(later.lstrip()) <= depth
     return "\n".join(result)
-
-
-def check_lines(count: int) -> None:
-    """Refuse more lines, or statements on them, than are run."""
-    if count > limit("expression_lines"):
-        raise ExpressionError(f"{count} lines; at most {limit('expression_lines')} are run.")
 
 
 def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Which operands a batched matmul copies before it multiplies, and why: seen on torch's meta device, without memory.
+"""Which operands a batched matmul copies before it multiplies, and why.
 
 ``bmm`` takes three dimensions, (batch, rows, columns). So torch broadcasts what stands before the last two, and
 reshapes it to one dimension: a view where the strides allow it, else a copy that is freed when the product is done.
@@ -7,12 +7,12 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.matmul.html
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from core.tensors.layout import TensorLayout
-from core.tensors.tracing.recording import layout_of, storage_identity
-from core.tensors.tracing.trace import load_torch
 from core.tensors.view_rule import explain_view
 
 
@@ -27,27 +27,19 @@ class OperandCopy:
 
 def operand_copies(left: TensorLayout, right: TensorLayout) -> tuple[OperandCopy, ...]:
     """The operands of ``left @ right`` that are copied to have one batch dimension; none where torch stacks rows."""
-    torch, _ = load_torch()
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    operands = [torch.empty_strided(side.shape, side.stride, device="meta") for side in (left, right)]
-    cloned: list[Any] = []
+    if left.rank < 2 or right.rank < 2 or min(left.rank, right.rank) == 2:
+        return ()
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     copies: list[OperandCopy] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            if func.name() == "aten::clone":
-                cloned.append(args[0])
-            elif func.name() == "aten::_unsafe_view" and cloned:  # the clone has its new shape
-                opened = cloned.pop()
-                edge = explain_view(layout_of(opened), tuple(result.shape)).boundary
-                number = [storage_identity(operand) for operand in operands].index(storage_identity(opened))
-                if edge is not None:
-                    why = f"dimensions {edge.left} and {edge.right} are not one batch, {edge.arithmetic}"
-                    copies.append(OperandCopy(number, opened.numel(), why))
-            return result
-
-    with Watch():
-        torch.matmul(*operands)
+    for number, side in enumerate((left, right)):
+        missing = len(batch) - (side.rank - 2)
+        strides = [
+            0 if size == 1 and wide != 1 else stride
+            for size, stride, wide in zip(side.shape[:-2], side.stride[:-2], batch[missing:], strict=True)
+        ]
+        opened = TensorLayout((*batch, *side.shape[-2:]), (*[0] * missing, *strides, *side.stride[-2:]), side.offset)
+        edge = explain_view(opened, (math.prod(batch), *side.shape[-2:])).boundary
+        if edge is not None:
+            why = f"dimensions {edge.left} and {edge.right} are not one batch, {edge.arithmetic}"
+            copies.append(OperandCopy(number, opened.numel, why))
     return tuple(copies)

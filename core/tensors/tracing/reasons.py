@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from core.limits import limit
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.operation import PART, REPEATED
-from core.tensors.operations.table import PICKING, SHORT_CASTS
-from core.tensors.parsing.plan import PlanStep
+from core.tensors.operations.table import PART, PICKING, REPEATED, SHORT_CASTS
+from core.tensors.tracing.call import Call
 from core.tensors.tracing.steps import Kind, Remedy, TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
@@ -25,7 +24,7 @@ def view_verdict(operation: str, inputs: Sequence[TraceStep], shape: Sequence[in
 
 
 def reason(
-    step: PlanStep,
+    step: Call,
     kind: Kind,
     inputs: Sequence[TraceStep],
     layout: TensorLayout,
@@ -46,7 +45,7 @@ def reason(
         return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
     if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
         return step.operation.why
-    if kind == "same" and step.form not in ("name", "piece") and not step.operation.restrides:
+    if kind == "same" and step.form not in ("name", "piece") and step.operation.group != "Laid out anew in place":
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does
@@ -88,7 +87,7 @@ def _order(strides: Sequence[int]) -> list[int]:
     return sorted(range(len(strides)), key=strides.__getitem__)
 
 
-def _pattern_reason(step: PlanStep, kind: Kind) -> str:
+def _pattern_reason(step: Call, kind: Kind) -> str:
     text = next((value for value in step.args if isinstance(value, str)), "")
     left, _, right = text.partition("->")
     if kind == "view":
@@ -105,7 +104,7 @@ def _pattern_reason(step: PlanStep, kind: Kind) -> str:
     return "the pattern merges axes that do not lie in order, so the elements are rearranged"
 
 
-def fixes(text: str, step: PlanStep, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:
+def fixes(text: str, step: Call, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:
     """Expressions that work instead of a refused ``.view(…)``, those that copy least first."""
     if verdict is None or verdict.boundary is None or step.form != "method" or step.operation.name != "view":
         return ()

@@ -13,13 +13,13 @@ import numpy as np
 from core.limits import limit
 from core.tensors.layout import Bounds, TensorLayout, bounds
 from core.tensors.operations.values import DType, Index, Shape, Slot, integers
-from core.tensors.parsing.plan import PlanStep
+from core.tensors.tracing.call import Call
 from core.tensors.tracing.steps import TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
 
 def refusal_reason(
-    step: PlanStep, inputs: Sequence[TraceStep], target: TensorLayout | None = None
+    step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None = None
 ) -> tuple[ViewVerdict | None, str]:
     """The verdict on a refused ``view``, and why torch refused ``step``, as the end of a sentence, empty for unknown.
 
@@ -32,7 +32,7 @@ def refusal_reason(
         shape = integers(step.values) if step.operation.name == "view" else inputs[1].layout.shape
         verdict = explain_view(inputs[0].layout, shape)
         return verdict, verdict.reason
-    if step.operation.writes or step.form == "write":
+    if step.operation.name.endswith("_") or step.form == "write":
         return None, _write(step, inputs, target)
     if not inputs:
         return None, ""
@@ -60,11 +60,13 @@ _RULES = {
 """What torch asks for; its own message says where it does not hold."""
 
 
-def strided_bounds(step: PlanStep, layout: TensorLayout, cells: int) -> Bounds | None:
+def strided_bounds(step: Call, layout: TensorLayout, cells: int) -> Bounds | None:
     """Whether as_strided of ``layout`` stays in a storage of so many cells; ``None`` for what torch refuses anyway."""
-    given = step.given
-    size, stride = integers((given.get("size"),)), integers((given.get("stride"),))
-    offset = (*integers((given.get("storage_offset"),)), layout.offset)[0]
+    named = dict(step.keywords)
+    size, stride, *rest = (*step.args, named.get("size"), named.get("stride"), named.get("storage_offset"))
+    given = integers((rest[0] if len(step.args) > 2 else named.get("storage_offset"),))
+    size, stride = integers((size,)), integers((stride,))
+    offset = (*given, layout.offset)[0]
     if len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0:
         return None
     return bounds(TensorLayout(size, stride, offset), cells)
@@ -82,7 +84,7 @@ def _matmul(left: Shape, right: Shape) -> str:
     return f"a row of the left has {left[-1]} elements and a column of the right {right[-2:][0]}, and must have as many"
 
 
-def _write(step: PlanStep, inputs: Sequence[TraceStep], target: TensorLayout | None) -> str:
+def _write(step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None) -> str:
     """One cell written for several elements, or read after it was written; brackets or sizes that do not fit."""
     if target is None:
         return _backwards(step.index or ())

@@ -8,13 +8,29 @@ from typing import Literal, TypeAlias, overload
 
 from core.tensors.layout import TensorLayout
 from core.tensors.parsing.asked import Asked
-from core.tensors.parsing.facts import Fact
-from core.tensors.parsing.plan import PlanStep
-from core.tensors.tracing.allocations import Block
+from core.tensors.tracing.call import Call
 from core.tensors.view_rule import ViewVerdict
 
 Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
 Scalar: TypeAlias = int | float | bool | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of memory that an operation allocated and freed again. by: torch's name of the part that asked for it."""
+
+    by: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a line said. text: what was asked; value: the answer; holds: of ``assert``, ``None`` for what is shown."""
+
+    line: int
+    text: str
+    value: str
+    holds: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +85,7 @@ class TraceStep:
     fixes: expressions that work instead, those that copy least first.
     device: where the tensor lies; moved: bytes that went from one device to another.
     asks_gradient: whether backward reaches it. keeps: storages that the operation keeps for backward, each with its
-    bytes; -1 for one that no step shows.
+    bytes; -1 for one that no step shows. flops: what its products compute, forward or backward.
     """
 
     number: int
@@ -111,6 +127,7 @@ class TraceStep:
     moved: int = 0
     asks_gradient: bool = False
     keeps: tuple[tuple[int, int], ...] = ()
+    flops: int = 0
 
     @property
     def label(self) -> str:
@@ -175,7 +192,7 @@ def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
 class Trace(Sequence[TraceStep]):
     """All steps of one expression; the first is x itself, the last is the result or the refusal.
 
-    planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
+    calls: that of every step after the first. notes: what was left out of the
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
     are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
     facts: what lines said that are no tensors. unread: the line that is not run, and why; the steps are those before
@@ -185,7 +202,7 @@ class Trace(Sequence[TraceStep]):
     text: str
     steps: tuple[TraceStep, ...]
     torch_version: str
-    planned: tuple[PlanStep, ...] = ()
+    calls: tuple[Call, ...] = ()
     notes: tuple[str, ...] = ()
     counted: bool = False
     suits: str = ""

@@ -47,7 +47,7 @@ def _parts(step: TraceStep) -> str:
 
 def _operands(trace: Trace, step: TraceStep) -> str:
     """Which operands a product copies, and why; empty where something else is copied."""
-    planned = trace.planned[step.number - 1]
+    planned = trace.calls[step.number - 1]
     is_product = step.operation == "matmul" or planned.symbol == "@"
     if not is_product or step.kind == "refused" or len(step.inputs) != 2:
         return ""

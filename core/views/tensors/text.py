@@ -352,7 +352,7 @@ def _copied(trace: Trace) -> tuple[str, str]:
         detail = "`.reshape(-1)` would have been a view here: ravel copies whatever is not contiguous."
     elif step.operation == "contiguous":
         tried = trace.steps[step.inputs[0]].layout
-        planned = trace.planned[step.number - 1]
+        planned = trace.calls[step.number - 1]
         given = [v.name for v in (*planned.args, *dict(planned.keywords).values()) if isinstance(v, MemoryFormat)]
         order = next((name for name in given if name != "contiguous_format"), "row-major")
         detail = (

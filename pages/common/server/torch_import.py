@@ -6,8 +6,6 @@ import gc
 
 import streamlit as st
 
-from core.tensors.tracing.trace import load_torch
-
 
 @st.cache_resource(show_spinner="Loading torch. This happens once, at the first visit after a start.")
 def torch_ready() -> None:
@@ -15,7 +13,8 @@ def torch_ready() -> None:
 
     On one thread: tensors here are small, and a second one waits in a busy loop, which takes the core from somebody.
     """
-    torch, _ = load_torch()
+    import torch
+
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
