@@ -166,7 +166,7 @@ class RunRecorder:
         several: list[Any] = list(cast("Sequence[Any]", output)) if isinstance(output, tuple | list) else [output]
         made = several[0] if several else None
         self.rotary |= "rotary" in kind
-        if not isinstance(made, self.torch.Tensor) or not inputs:
+        if made is None or not isinstance(made, self.torch.Tensor) or not inputs:
             return
         if not name:
             run.width = int(made.shape[-1])
