@@ -164,7 +164,7 @@ class RunRecorder:
         (run, name), kind = self.here(), type(module).__name__.lower()
         self.where.pop()
         several: list[Any] = list(cast("Sequence[Any]", output)) if isinstance(output, tuple | list) else [output]
-        made = several[0] if several else None
+        made: Any = several[0] if several else None
         self.rotary |= "rotary" in kind
         if made is None or not isinstance(made, self.torch.Tensor) or not inputs:
             return

@@ -211,7 +211,7 @@ def about(spec: TransformerSpec) -> str:
     if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
         sentences.append(f"each token’s experts in {moe.groups_per_token} of {moe.route_groups} groups")
     if spec.further:
-        sentences.append(f"{len(spec.further)} kinds of other operations")
+        sentences.append("operations beyond those of other models")
     if spec.mtp_modules:
         sentences.append(f"{spec.mtp_modules} multi-token prediction")
     if spec.position_rows:
