@@ -42,16 +42,7 @@ LIMITS: Mapping[str, Limit] = {
     "expression_lines": Limit(
         160, "lines", "a page shows the steps of each; a block of a transformer with its classes has 100"
     ),
-    "expression_nodes": Limit(6_000, "syntax nodes", "bounds the work of walking an expression"),
-    "expression_levels": Limit(120, "nested syntax nodes", "the reader recurses; Python's own stack holds 1,000 calls"),
-    "expression_steps": Limit(240, "operations", "a page lists each one; a block of a transformer takes 120"),
-    "expression_evaluated": Limit(20_000, "parts", "of expressions that are worked out, rounds of loops each: 0.1 s"),
-    "expression_work": Limit(1 << 21, "elements", "made or written by all steps: 32 of the largest tensors, 0.1 s"),
-    "expression_depth": Limit(16, "open brackets", "checked before parsing: the parser recurses"),
     "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),
-    "expression_number": Limit(10**18, "largest number", "counts of FLOPs and bytes; none of them is a size"),
-    "expression_name": Limit(32, "characters", "a name that a line assigns; it labels a tensor in the picture"),
-    "contraction_points": Limit(1 << 20, "multiply-adds", "einsum and @; bounds time and every intermediate tensor"),
     "tensor_elements": Limit(65_536, "elements", "half a megabyte of int64, which a server can spare for each step"),
     "counted_elements": Limit(1 << 40, "elements", "a tensor whose shape is followed without memory; 4 TB of float32"),
     "tensor_rank": Limit(8, "dimensions", "torch allows 64; beyond 8 nobody can read the picture"),

@@ -15,7 +15,7 @@ from core.views.exercises.text import TEACHING, handed_in, headline, progress, r
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import EXERCISES, PAGE
-from pages.common.server.torch_import import torch_ready
+from pages.common.server.programs import programs_ready
 
 PRACTISE, HAND_IN, PATH = "practise", "hand in", "follow the path"
 _ALL = ", ".join(TOPICS)
@@ -56,7 +56,7 @@ def page() -> None:
     else:
         inputs.presets(_PRESETS, into=presets)
     if "views" in topics or mode == PATH:
-        torch_ready()
+        programs_ready()
     of = path() if mode == PATH else sheet(-seed if mode == PRACTISE else seed, topics)
     if mode == PATH:
         with again:
@@ -209,7 +209,7 @@ def _check(inputs: Inputs) -> None:
     if not pasted.strip():
         return
     if "views" in pasted:
-        torch_ready()
+        programs_ready()
     found = read_handed_in(pasted)
     show.takeaway(received(found))
     if found:

@@ -7,7 +7,7 @@ from core.views.tensors.text import explanations, headline, passed_over
 from pages.common import show
 from pages.common.components import component
 from pages.common.registry import EXERCISES, TENSORS
-from pages.common.server.torch_import import torch_ready
+from pages.common.server.programs import programs_ready
 from pages.common.theme import projecting
 from pages.tensors.inputs import (
     PICTURE,
@@ -31,7 +31,7 @@ def page() -> None:
     presets = show.slot()
     typed = read_inputs(inputs)
     errors = show.slot()
-    torch_ready()
+    programs_ready()
     run = traced(inputs, typed)
     with errors:
         show.input_errors(inputs)
@@ -68,10 +68,10 @@ def page() -> None:
             lambda: explanations(run),
             key="t:how",
             notes=(
-                f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides "
-                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses. Bytes are "
-                "those that torch’s allocator of the CPU hands out, as its profiler reports them, those inside an "
-                "operation too; fused kernels of a device, such as FlashAttention, allocate other amounts.",
+                f"torch {run.torch_version} runs the code in its own process. x is torch.arange of the start shape. "
+                "A result is a view if it uses the storage of an input. Bytes are those of torch’s CPU allocator, "
+                "including temporaries. GPU kernels use other temporaries. FLOPs are torch’s own count of matmuls, "
+                "convolutions, and attention.",
             ),
         )
         with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:

@@ -173,6 +173,11 @@ class Hazard:
         )
 
 
+def _wrapped(number: int) -> int:
+    """A whole number as 64 bits hold it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1) -> Hazard:
     """Run ``view`` on x, update the result in place with ``method(value)``, and replay the same element by element.
 
@@ -199,11 +204,11 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
     memory: list[int] = [int(cell.real) for cell in last.storage_values]
     writes: list[Write] = []
     counts = Counter[int](last.layout.cells().tolist())
-    once = [change(cell, value) if place in counts else cell for place, cell in enumerate(memory)]
+    once = [_wrapped(change(cell, value)) if place in counts else cell for place, cell in enumerate(memory)]
     cells: list[int] = last.layout.cells().tolist()
     for cell in cells:
         old = memory[cell]
-        memory[cell] = change(old, value)
+        memory[cell] = _wrapped(change(old, value))
         writes.append(Write(cell, old, memory[cell]))
     refused = ran.kind == "refused"
     return Hazard(

@@ -14,7 +14,7 @@ from typing import Any
 from core.limits import limit
 from core.tensors.sealed.allocator import Used, account, flops_of
 from core.tensors.sealed.large import NoValuesError, is_fake
-from core.tensors.sealed.program import FILE, Place, Written
+from core.tensors.sealed.program import FILE, CallText, Place
 from core.tensors.sealed.rows import Event, Group, Rows, Tag, layout_of
 from core.tensors.sealed.tensors import encoded, tensors_in, touched
 
@@ -373,7 +373,7 @@ class Calls(Rows):
                 continue
             row = self._row_of(leaf)
             name = f"{names.get(id(leaf)) or self.texts[row][:40]}.grad"
-            about = Written(name, group.written.expression, "grad", group.written.line, name)
+            about = CallText(name, group.written.expression, "grad", group.written.line, name)
             inner = Group(None, about, group.callers, number, inputs=[row])
             if grad is old:
                 inner.inputs = [self._row_of(grad)]

@@ -31,7 +31,7 @@ _MODULES = ("torch", "F", "nn", "functional", "einops", "np", "numpy", "math", "
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CallText:
     """How a call is written. source: what it adds to its line; expression: the text up to its end.
 
     form: how it is written (``method``, ``torch``, ``F``, ``init``, ``bare``, ``property``, ``index``, ``binary``,
@@ -89,7 +89,7 @@ class Program:
         marked = ast.fix_missing_locations(_Marks(self).visit(tree))
         self.code = compile(marked, FILE, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
         self._places: dict[CodeType, list[Place]] = {}
-        self._written: dict[tuple[Place, str], Written] = {}
+        self._written: dict[tuple[Place, str], CallText] = {}
 
     def place(self, code: CodeType, instruction: int) -> Place:
         """The place in the text of an instruction of one of the program's code objects."""
@@ -110,7 +110,7 @@ class Program:
     def text_of(self, node: ast.AST) -> str:
         return self.segment(*place_of(node))
 
-    def written(self, place: Place, writes: str = "") -> Written:
+    def written(self, place: Place, writes: str = "") -> CallText:
         """How the call at ``place`` is written.
 
         writes: ``=`` where it assigns through square brackets, ``right`` where the result so far is the right operand.
@@ -122,7 +122,7 @@ class Program:
             )
         return found
 
-    def picked(self, written: Written) -> Written:
+    def picked(self, written: CallText) -> CallText:
         """``written`` with what takes one of its several results."""
         found = self.picks.get(written.place)
         if found is None:
@@ -136,7 +136,7 @@ class Program:
     def _offset(self, line: int, column: int) -> int:
         return self.starts[line - 1] + len(self.lines[line - 1][:column].decode(errors="replace"))
 
-    def _read(self, place: Place, writes: str) -> Written:
+    def _read(self, place: Place, writes: str) -> CallText:
         node = self.nodes.get(place)
         whole = self.segment(*place) if place[0] else ""
         first, _, last, end = place
@@ -147,40 +147,40 @@ class Program:
                 if path is not None:
                     form = {"F": "F", "functional": "F", "init": "init", "einops": "bare"}.get(path, "torch")
                     start = self._offset(first, place[1]) + whole.find(name, len(self.text_of(owner)))
-                    return Written(whole, whole, form, first, name, at=(start, until))
+                    return CallText(whole, whole, form, first, name, at=(start, until))
                 rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
                 start = until - len(rest) + rest.find(name)
                 tail = f".{rest[rest.find('.') + 1 :].lstrip()}"
-                return Written(_joined(tail), whole, "method", first, name, at=(start, until))
+                return CallText(_joined(tail), whole, "method", first, name, at=(start, until))
             case ast.Call(func=ast.Name(id=name)):
-                return Written(whole, whole, "bare", first, name)
+                return CallText(whole, whole, "bare", first, name)
             case ast.Attribute(value=owner, attr=name):
-                return Written(f".{name}", whole, "property", first, name)
+                return CallText(f".{name}", whole, "property", first, name)
             case ast.Subscript(value=owner) if writes == "=":
                 start = len(self.text_of(owner))
                 statement = self._statement(place, whole)
-                return Written(statement[start:].lstrip(), statement, "write", first, "write", "=")
+                return CallText(statement[start:].lstrip(), statement, "write", first, "write", "=")
             case ast.Subscript(value=owner):
                 rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
-                return Written(rest[rest.find("[") :], whole, "index", first, "indexing")
+                return CallText(rest[rest.find("[") :], whole, "index", first, "indexing")
             case ast.BinOp(left=left, op=op, right=right):
                 symbol = _SYMBOLS.get(type(op), "")
-                return Written(
+                return CallText(
                     self._beside(left, right, place, symbol, writes == "right"), whole, "binary", first, "", symbol
                 )
             case ast.Compare(left=left, ops=[op, *_], comparators=[right, *_]):
                 symbol = _SYMBOLS.get(type(op), "")
-                return Written(
+                return CallText(
                     self._beside(left, right, place, symbol, writes == "right"), whole, "binary", first, "", symbol
                 )
             case ast.UnaryOp(op=op):
-                return Written(whole, whole, "unary", first, "", _SYMBOLS.get(type(op), ""))
+                return CallText(whole, whole, "unary", first, "", _SYMBOLS.get(type(op), ""))
             case ast.AugAssign(target=target, op=op):
                 owner = target.value if isinstance(target, ast.Subscript) else target
                 rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
-                return Written(rest.lstrip(), whole, "write", first, "update", f"{_SYMBOLS.get(type(op), '')}=")
+                return CallText(rest.lstrip(), whole, "write", first, "update", f"{_SYMBOLS.get(type(op), '')}=")
             case _:
-                return Written(whole, whole, "name", first)
+                return CallText(whole, whole, "name", first)
 
     def _statement(self, place: Place, whole: str) -> str:
         """The text of an assignment through square brackets, on the line of its target."""

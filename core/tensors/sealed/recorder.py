@@ -23,7 +23,7 @@ from core.tensors.sealed.calls import Calls
 from core.tensors.sealed.devices import replaced
 from core.tensors.sealed.large import is_fake
 from core.tensors.sealed.namespace import in_place_of, namespace
-from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, Program, Written
+from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, CallText, Program
 from core.tensors.sealed.rows import Event, Group, Tag
 from core.tensors.sealed.tensors import encoded, tensors_in
 
@@ -113,7 +113,7 @@ class Recorder(Calls):
         """Name the row of a tensor, or make one of a second name; the row that the name stands for."""
         found = self._found(tensor)
         if found is None:
-            number = self._adopt(tensor, Written(value, value, "name", line) if value else None, role == "")
+            number = self._adopt(tensor, CallText(value, value, "name", line) if value else None, role == "")
         else:
             number = self._row_of(tensor, name)
         if number >= self.since and not self.named[number] and role != "parameter":
@@ -125,7 +125,7 @@ class Recorder(Calls):
 
     def _alias(self, line: int, name: str, tensor: Any, text: str) -> int:
         """A row of a name for a tensor that is there, or of a line that only shows it."""
-        given = Group(None, Written(text, text, "name", line), [], len(self.rows))
+        given = Group(None, CallText(text, text, "name", line), [], len(self.rows))
         number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=[self._row_of(tensor)])
         self.named[number] = name
         if name:
@@ -256,7 +256,7 @@ class Recorder(Calls):
         for name, value in sorted(names.items(), key=lambda item: item[0] != "x"):
             for full, tensor in _named_tensors(value, name):
                 kind = "start" if name == "x" and not self.rows else "copy"
-                about = Group(None, Written(full, full, "name", 0, full), [], len(self.rows))
+                about = Group(None, CallText(full, full, "name", 0, full), [], len(self.rows))
                 number = self._row(about, self.stores.seen(tensor), kind, operation="x" if kind == "start" else "given")
                 self.known.put(tensor, number)
                 self.tops[full] = weakref.ref(tensor), number

@@ -16,7 +16,7 @@ from core.tensors.layout import TensorLayout
 from core.tensors.sealed.allocator import Used, account, profiler_config
 from core.tensors.sealed.devices import Devices
 from core.tensors.sealed.large import Fakes
-from core.tensors.sealed.program import FILE, Place, Program, Written
+from core.tensors.sealed.program import FILE, CallText, Place, Program
 from core.tensors.sealed.tensors import Known, Seen, Stores
 
 Event: TypeAlias = dict[str, Any]
@@ -62,7 +62,7 @@ class Group:
     """
 
     tag: Tag | None
-    written: Written
+    written: CallText
     callers: list[int]
     first: int
     stored: int = 0
@@ -156,7 +156,7 @@ class Rows:
         same = seen.storage == self.rows[number].storage
         kind = "same" if same else "view" if seen.storage in self._earlier() else "copy"
         expression = f"{self.texts[number]}[{pick}]"
-        given = Group(None, Written(name or f"[{pick}]", expression, "piece", self.lines[number]), [], len(self.rows))
+        given = Group(None, CallText(name or f"[{pick}]", expression, "piece", self.lines[number]), [], len(self.rows))
         number = self._row(given, seen, kind, operation="piece", inputs=[number], picked=pick)
         self.known.put(tensor, number)
         return number
@@ -167,7 +167,7 @@ class Rows:
         ref, row = self.scope.get(owner, (None, 0))
         return row if ref is not None and ref() is tensor and self.known.find(tensor) == (number, None) else number
 
-    def _adopt(self, tensor: Any, written: Written | None = None, alone: bool = False) -> int:
+    def _adopt(self, tensor: Any, written: CallText | None = None, alone: bool = False) -> int:
         """A row for a tensor that no call gave, such as a parameter: that of the same cells, or a new one."""
         seen = self.stores.seen(tensor)
         for group in self.waiting:
@@ -184,7 +184,7 @@ class Rows:
             self.known.put(tensor, same[-1])
             return same[-1]
         on = [number for number, row in enumerate(self.rows) if row.storage == seen.storage]
-        given = Group(None, written or Written("", "", "name", 0), [], len(self.rows))
+        given = Group(None, written or CallText("", "", "name", 0), [], len(self.rows))
         number = self._row(given, seen, "view" if on else "copy", operation="new", inputs=on[-1:])
         self.known.put(tensor, number)
         return number

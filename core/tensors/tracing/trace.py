@@ -11,8 +11,8 @@ from core.tensors.operations.values import ExpressionError, check_elements, chec
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import readable
 from core.tensors.sealed.given import Start, filled, names_in, whole_program
-from core.tensors.sealed.report import ForgedError, trace_of
 from core.tensors.sealed.running import run_program
+from core.tensors.tracing.report import ForgedError, trace_of
 from core.tensors.tracing.steps import Trace
 
 ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32", "int16", "int8", "uint8")

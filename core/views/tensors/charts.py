@@ -14,7 +14,7 @@ from core.tensors.layout import StrideRun, TensorLayout
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
 from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
-from core.views.tensors.inside import inside, memory
+from core.views.tensors.inside import flops, inside, memory
 from core.views.tensors.sizes import bytes_text
 from core.views.tensors.text import layout_texts, letter, word
 
@@ -85,7 +85,9 @@ class _Picture:
                     "word": word(step),
                     "kind": step.kind,
                     "line": step.line,
-                    "why": " ".join(filter(None, (step.reason, inside(self.trace, step).replace("`", "")))),
+                    "why": " ".join(
+                        filter(None, (step.reason, inside(self.trace, step).replace("`", ""), flops(step)))
+                    ),
                     "shape": shape,
                     "stride": stride,
                     "added": "" if refused else bytes_text(sum(result.values())),

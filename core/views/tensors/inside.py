@@ -68,8 +68,19 @@ def most_inside(trace: Trace) -> str:
     return inside(trace, max(trace.steps, key=lambda step: step.bytes_inside))
 
 
+def flops(step: TraceStep) -> str:
+    """What the products of a step compute; empty for nothing."""
+    return f"{step.flops:,} FLOP." if step.flops else ""
+
+
 def memory(trace: Trace) -> str:
-    """All that was allocated and the most there was at once, and of what, as sentences."""
+    """All that was allocated and the most there was at once, and of what; and FLOPs in all, as sentences."""
+    total = sum(step.flops for step in trace.steps)
+    counted = f" Matmuls, convolutions, and attention compute **{total:,} FLOP**." if total else ""
+    return f"{_memory(trace)}{counted}".strip()
+
+
+def _memory(trace: Trace) -> str:
     if not trace.last.bytes_total:
         return ""
     about = "about " if trace.counted else ""

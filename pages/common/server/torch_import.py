@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 
 import streamlit as st
 
@@ -13,8 +14,7 @@ def torch_ready() -> None:
 
     On one thread: tensors here are small, and a second one waits in a busy loop, which takes the core from somebody.
     """
-    import torch
-
+    torch = importlib.import_module("torch")
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
