@@ -225,10 +225,15 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
         layout=layout,
         optimizer=setup.optimizer,
         policy=setup.policy,
-        device_memory=setup.account(layout),
+        device_memory=_device_memory(setup),
         usable=setup.memory,
         step=setup.step,
     )
+
+
+@cached("results_kept")
+def _device_memory(setup: Setup) -> DeviceMemory:
+    return setup.account(setup.layout)
 
 
 @cached("results_kept")
