@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from core.formula import Source
 from core.models.spec import TransformerSpec
-from core.search import launch_precision
+from core.search.launch_precision import megatron_precision, torchtitan_precision
 from core.search.launch_precision import Precision
 from core.search.request import SearchRequest
 from core.training.layout import Layout, Recompute, layers_of, named_modules, way_of
@@ -51,13 +51,13 @@ def launches(request: SearchRequest, layout: Layout) -> tuple[Launch, ...]:
     spec, seq_len, dtype = request.spec, request.seq_len, request.running.dtype
     precise = (request.policy, request.optimizer, layout, dtype)
     return (
-        megatron(spec, layout, launch_precision.megatron(*precise), seq_len=seq_len, dtype=dtype),
-        torchtitan(spec, layout, launch_precision.torchtitan(*precise), seq_len=seq_len, dtype=dtype),
+        megatron(spec, layout, megatron_precision(*precise), seq_len=seq_len, dtype=dtype),
+        torchtitan(spec, layout, torchtitan_precision(*precise), seq_len=seq_len, dtype=dtype),
     )
 
 
 _USUAL_PRODUCTS = ("bf16", "fp16", "fp8", "fp32", "tf32")
-"""What `launch_precision` speaks of."""
+"""Settings that a `Precision` speaks of."""
 
 
 def _batch(layout: Layout) -> int:

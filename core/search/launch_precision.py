@@ -37,7 +37,7 @@ class Precision:
     notes: tuple[str, ...] = ()
 
 
-def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
+def megatron_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
     """Arguments of Megatron-LM. dtype: of the matrix products."""
     want, arguments, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[str]()
     weights, gradients = _stored(want), _summed(want)
@@ -109,7 +109,7 @@ _MEGATRON_OPTIMIZERS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
+def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
     """Fields of torchtitan's ``TrainingConfig``; ``implementation`` is one of ``OptimizersContainer.Config``."""
     want = _wanted(policy, optimizer, dtype)
     stored, products, given, notes = _one_copy(want, layout, "bf16")
