@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation
 from core.limits import cached
 from core.models.spec import TransformerSpec
-from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import plan_checkpoint, plan_layout, spec_of
+from core.planning.layout import plan_checkpoint, plan_layout, spec_of
+from core.planning.plan import Plan
 from core.step_time.software import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
@@ -150,29 +150,6 @@ class MemoryEstimate:
         if math.isnan(self.usable):
             return "unknown"
         return "fits" if float(self.device_memory.states) <= self.usable else "over"
-
-
-def copy_size(plan: Plan) -> int:
-    """Accelerators of one copy of the model, as one's own layout splits it; 1 under any other.
-
-    Ranks that hold one set of experts are never split.
-    """
-    own = plan.layout
-    if not plan.own_layout:
-        return 1
-    return int(own.pipeline) * math.lcm(int(own.tensor * own.context), int(own.expert_ranks))
-
-
-def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
-    """The plan with what was found for it: all parameters that are stored, and accelerators."""
-    count = float(whole_accelerators(accelerators))
-    return replace(
-        plan,
-        find="time",
-        model=TYPED if plan.find == "parameters" else plan.model,
-        parameters=parameters,
-        accelerators=count,
-    )
 
 
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:

@@ -12,8 +12,7 @@ from typing import Any
 
 from core.formula import Source
 from core.planning.memory_estimate import MemoryEstimate
-from core.search.launch import TRL, Launch
-from core.search.launch_precision import LONG, Precision, trainer
+from core.search.launch import LONG, TRL, Launch, Precision, trainer
 from core.step_time.software import EAGER
 from core.training.layout import Recompute, layers_of, way_of
 from core.training.precision import FP32

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import cached, limit
-from core.search.constraints import Range, SpaceError
-from core.search.request import SearchRequest
+from core.search.request import Range, SearchRequest, SpaceError
 from core.training.layout import Layout, allowed
 
 Ints = npt.NDArray[np.int64]

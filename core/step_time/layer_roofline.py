@@ -1,7 +1,7 @@
 """One layer of a model, operation by operation, on the roofline of an accelerator: forward, backward, and the update.
 
 The bytes convention is that of `core.hardware.operations`: each operand read once, each result written once, one
-kernel per operation. FLOPs per element outside the matrix products are those of `core.hardware.elements`.
+kernel per operation. FLOPs per element outside the matrix products are those of `core.hardware.operations`.
 
 In a dtype below 16 bits only the products with a layer's own weights run: they read it and write 16 bits. Attention's
 products of activations, softmax, norms, the router and the output head stay in 16 bits, as DeepSeek-V3 trained
@@ -18,10 +18,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.hardware.accelerators import Accelerator
-from core.hardware.elements import (
+from core.hardware.cluster import Rates
+from core.hardware.operations import (
     ADAMW_BYTES,
     ADAMW_FLOP,
     CROSS_ENTROPY,
@@ -32,9 +33,15 @@ from core.hardware.elements import (
     SOFTMAX,
     SWIGLU,
     ElementCost,
+    Placed,
+    Value,
+    Work,
+    band,
+    elementwise,
+    fused_attention_bytes,
+    place,
+    product,
 )
-from core.hardware.operations import Placed, Value, Work, band, elementwise, fused_attention_bytes, place, product
-from core.hardware.rates import Rates
 from core.models import operation as ops
 from core.models.operations import operations
 from core.models.parameters import parameters

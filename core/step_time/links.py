@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator
-from core.hardware.cluster import Cluster
-from core.hardware.rates import Rates
+from core.hardware.cluster import Cluster, Rates
 from core.step_time.constants import Constants
 from core.step_time.parts import Running
 from core.wording import listed

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.training.layout import Counts
 
 Software: TypeAlias = Literal["megatron", "compiled", "eager", "deepspeed 2021", "megatron tuned", "internevo", "jax"]

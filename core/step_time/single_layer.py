@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from core.benchmark.layer import layer_parameters, spec_of
 from core.benchmark.programme import LayerShape
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation, Symbol, explain_run, formula
 from core.hardware.accelerators import Accelerator, find
 from core.hardware.cluster import Cluster

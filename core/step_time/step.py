@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from core.budget.errors import BudgetError
-from core.hardware.cluster import Cluster
-from core.hardware.rates import Rates
+from core.budget.equations import BudgetError
+from core.hardware.cluster import Cluster, Rates
 from core.models.spec import TransformerSpec
 from core.step_time.constants import Constants, constants_of, family_of
 from core.step_time.formulas import contention_share, jitter_share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.budget.compute_optimal import compute_optimal, overtraining
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.models.flops import train_flop_6nd
 from core.planning.estimate import PlanEstimate
 from core.planning.form.whole_run import (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import estimable_request, found_layout
 from core.planning.plan import Plan
-from core.planning.resolved_layout import estimable_request, found_layout
 from core.search.fastest import FoundLayout, fastest
 from core.search.request import SearchRequest
 from core.search.space import WINDOW, chunked, divisors, laid
@@ -132,7 +132,7 @@ def test_more_accelerators_hold_and_train_no_less(seed: int) -> None:
 
 
 def _goodput(plan: Plan, found: FoundLayout) -> float:
-    from core.planning.resolved_layout import plan_checkpoint
+    from core.planning.layout import plan_checkpoint
     from core.runs.goodput import interruptions
 
     model = plan.catalog_model

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
-from core.hardware.roofline import ridge_point
+from core.hardware.operations import ridge_point
 from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters

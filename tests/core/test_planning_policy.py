@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.training import OWN_FIELDS
 from core.planning.memory_estimate import (
     memory_estimate,
     under_each_optimizer,

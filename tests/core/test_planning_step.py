@@ -10,10 +10,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators, find
-from core.hardware.cluster import Cluster, cluster
-from core.hardware.rates import Rates
+from core.hardware.cluster import Cluster, Rates, cluster
 from core.models.catalog import model_named
 from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows

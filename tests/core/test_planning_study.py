@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
-from core.search.constraints import Constraints, Range
-from core.search.search import search_plans
+from core.search.fastest import search_plans
+from core.search.request import Constraints, Range
 from core.search.study.__main__ import main
 from core.search.study.point import Row, search_chunk
 from core.search.study.run import Folder, connected, embedded, found, run_study

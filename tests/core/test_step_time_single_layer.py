@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from core.benchmark.layer import default_layer, layer_flop, layer_parameters
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
 from core.step_time.parts import StepTime
 from core.step_time.single_layer import predict_layer

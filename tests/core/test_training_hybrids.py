@@ -15,7 +15,7 @@ from core.models.flops import flops_per_token
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
-from core.search.search import search_plans
+from core.search.fastest import search_plans
 from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import kept
 from core.step_time.step import step_time

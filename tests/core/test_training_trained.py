@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from core.models.catalog import CATALOG
 from core.models.configs.config import from_hf_config
 from core.models.flops import flops_per_token
-from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4
 from core.search.request import FREE_MEMORY
 from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import HF_EAGER, HF_SDPA

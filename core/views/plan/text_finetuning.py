@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.formula import Explanation
-from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.trl import uses_fsdp
 from core.step_time.software import EAGER

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.search.published_layouts import PublishedComparison
+from core.search.neighbours import PublishedComparison
 from core.step_time.calibration.report import Calibration
 from core.step_time.calibration.scores import ranking, score
 from core.step_time.error_ranges import coverage_of
