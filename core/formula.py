@@ -344,19 +344,21 @@ class Formula(Generic[P]):
         """LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every digit."""
         return _substituted(self.latex, texts)
 
-    def explain(self, **values: float) -> Explanation:
+    def explain(self, kinds: Mapping[str, Kind] | None = None, /, **values: float) -> Explanation:
         """Evaluate at scalar ``values`` (by parameter name) and say how.
 
-        What is left out takes the function's default. Raises ``TypeError`` when a parameter is missing or unknown.
+        kinds: by parameter, and by "" for the result, where not the formula's own. What is left out takes the
+        function's default. Raises ``TypeError`` when a parameter is missing or unknown.
         """
         function: Callable[..., float] = self.function
         bound = self._signature.bind(**values)
         bound.apply_defaults()
         values = bound.arguments
         value = float(function(**values))
-        return explanation(
-            self.name, self.title, self.detail, self.latex, self.result, self.symbols, values, value, self.sources
-        )
+        own = {"": self.result, **self.symbols}
+        result, *symbols = (replace(s, kind=(kinds or {}).get(name, s.kind)) for name, s in own.items())
+        named = dict(zip(self.symbols, symbols, strict=True))
+        return explanation(self.name, self.title, self.detail, self.latex, result, named, values, value, self.sources)
 
 
 def explanation(

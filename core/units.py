@@ -28,6 +28,7 @@ Kind: TypeAlias = Literal[
     "ratio",  # shown in percent
     "flop",
     "flop_per_s",
+    "op_per_s",  # of integers
     "flop_per_byte",
     "bytes",  # decimal: kB, MB, GB
     "bytes_binary",  # binary: KiB, MiB, GiB
@@ -57,6 +58,7 @@ UNIT: dict[Kind, str] = {
     "ratio": "%",
     "flop": "FLOP",
     "flop_per_s": "FLOP/s",
+    "op_per_s": "OP/s",
     "flop_per_byte": "FLOP/B",
     "bytes": "B",
     "bytes_binary": "B",
@@ -268,7 +270,7 @@ def _written(value: float, kind: Kind, digits: int) -> str:
     return f"{text} {UNIT[kind]}".rstrip()
 
 
-PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "bits_per_s", "watts", "watt_hours")
+PREFIXED: tuple[Kind, ...] = ("flop_per_s", "op_per_s", "bytes_per_s", "bits_per_s", "watts", "watt_hours")
 """Kinds shown with a decimal prefix before their unit."""
 
 

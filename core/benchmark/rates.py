@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.benchmark.best import MOST_SPREAD, SQUARE, fastest, is_spread, largest_copy, squares, sustained
@@ -63,7 +63,8 @@ def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRate
     """
     gpu = record.programme.device != "cpu"
     points = tuple(p for p in record.points if regime == "sustained" or p.item.regime == regime)
-    taken = [_products(points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
+    refused = {r.item.name for r in record.refusals if r.item.kind == "matmul" and r.why == "refused"}
+    taken = [_products(points, name, dtypes, refused, gpu) for name, dtypes in _PRODUCTS.items()]
     taken.append(_memory(record.points, gpu))
     rates = {
         item.rate: item.point.bandwidth if item.rate == "memory" else item.point.rate
@@ -73,7 +74,9 @@ def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRate
     return MeasuredRates(Rates(**rates), tuple(taken))
 
 
-def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gpu: bool) -> Taken:
+def _products(
+    points: Sequence[Point], name: RateName, dtypes: Sequence[str], refused: Collection[str], gpu: bool
+) -> Taken:
     """The point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
     why: list[str] = []
     for dtype in dtypes:
@@ -84,7 +87,8 @@ def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gp
             return Taken(name, point)
         if large:
             return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {MOST_SPREAD:g} times.")
-        why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
+        size = f"of n = {SQUARE:,} or more " if gpu else ""
+        why.append(f"This device refuses {dtype}." if dtype in refused else f"No {dtype} square {size}was measured.")
     return Taken(name, None, " ".join(why))
 
 

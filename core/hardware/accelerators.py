@@ -12,9 +12,16 @@ from itertools import pairwise
 
 from core.limits import cached
 from core.rows import number, read_rows
+from core.units import Kind
 
 DTYPES: tuple[str, ...] = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp64", "fp64_tensor", "int8", "fp6", "fp4")
 """The dtypes a peak may be given for; the usual ones of training first."""
+
+
+def rate_kind(dtype: str) -> Kind:
+    """Return the kind of a rate in ``dtype``: operations per second of integers, FLOP/s of all else."""
+    return "op_per_s" if dtype == "int8" else "flop_per_s"
+
 
 _UNIT_BYTES: Mapping[str, float] = {"GB": 1e9, "GiB": 2.0**30}
 

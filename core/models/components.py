@@ -72,7 +72,7 @@ _STATE_NORMS = "mamba.norm mamba.dt_layernorm mamba.b_layernorm mamba.c_layernor
 _LATENT_EXPERTS = "Routed experts compute in a narrower width, with a projection each way."
 _LOOKED_UP = "Each layer looks up a short vector of every token, and lets a gate add it."
 _INDEXER = (
-    "self_attn.indexer.q_proj self_attn.indexer.k_proj self_attn.indexer.weights_proj self_attn.indexer.q_norm "
+    "self_attn.indexer.wq_b self_attn.indexer.wk self_attn.indexer.weights_proj self_attn.indexer.q_norm "
     "self_attn.indexer.k_norm self_attn.indexer.kv_proj self_attn.indexer.gate_proj self_attn.indexer.position_bias "
     "self_attn.indexer.kv_norm"
 )

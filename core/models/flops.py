@@ -16,7 +16,7 @@ import numpy as np
 
 from core.formula import Explanation, Formula, Symbol, explanation
 from core.limits import cached
-from core.models.components import ROWS, ModelPart, explain_row, totals
+from core.models.components import ROWS, ModelPart, explain_row, totals, weight_flop
 from core.models.flop_formulas import (
     FORWARD,
     palm_flop,
@@ -29,7 +29,7 @@ from core.models.flop_formulas import (
     window_flop_exact,
     window_flop_full,
 )
-from core.models.operation import AttentionCore, IndexCore, Logits, Lookup, Op
+from core.models.operation import AttentionCore, IndexCore, Linear, Logits, Lookup, Op
 from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
@@ -209,7 +209,8 @@ class RuleGap:
     rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
     input embedding of its own, learned positions). vectors: what it charges for norms and biases. square: what it
     leaves out, attention's products of activations. again: what it counts once and the layers multiply again, the
-    output head in every multi-token prediction module. counted: rule − lookup − vectors + square + again.
+    output head, and projections of a narrow table, in every multi-token prediction module. counted: rule − lookup −
+    vectors + square + again.
     """
 
     rule: float
@@ -227,8 +228,11 @@ def rule_gap(spec: TransformerSpec, seq_len: int, attention: Attention = "causal
     """
     counted = flops_per_token(spec, seq_len, attention)
     rule = 6.0 * parameters(spec).active
-    lookup = 6.0 * (spec.hidden * spec.position_rows + (0 if spec.tied_head else spec.table_width * spec.vocab))
-    again = 6.0 * spec.mtp_modules * spec.table_width * spec.vocab
+    ops = operations(spec)
+    tables = sum(weight_flop(op) for op in ops if isinstance(op, Lookup) and op.block != "mtp")
+    lookup = 3.0 * tables - 6.0 * spec.tied_head * spec.table_width * spec.vocab
+    repeated = (op for op in ops if op.block == "mtp" and isinstance(op, Linear) and op.weights[0].shared)
+    again = 3.0 * sum(op.layers * weight_flop(op) for op in repeated)
     return RuleGap(
         rule=rule,
         lookup=lookup,

@@ -149,8 +149,8 @@ def attention_core(net: Writer, spec: TransformerSpec, reads: tuple[Tensor, ...]
 def write_indexer(net: Writer, spec: TransformerSpec, indexer: Indexer, x: Tensor, q_latent: Tensor) -> None:
     """Write what chooses the tokens that attention sees. With latent attention its heads are weighed."""
     at = net.at(net.block, net.layers if net.block == "mtp" or not indexer.layers else indexer.layers)
-    q = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
-    k = at.linear("self_attn.indexer.k_proj", x, indexer.head_dim)
+    q = at.linear("self_attn.indexer.wq_b", q_latent, indexer.heads * indexer.head_dim)
+    k = at.linear("self_attn.indexer.wk", x, indexer.head_dim)
     if indexer.normed:
         q = at.norm("self_attn.indexer.q_norm", q, gain=indexer.head_dim)
     k = at.norm("self_attn.indexer.k_norm", k, 1 if indexer.normed else 2)
@@ -184,7 +184,7 @@ def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAtte
             at = net.at(net.block, layers)
             entry = compress(at, "self_attn.compressor", x, spec.head_dim, rate, 1 + bool(indexer))
             if indexer:
-                heads = at.linear("self_attn.indexer.q_proj", q_latent, indexer.heads * indexer.head_dim)
+                heads = at.linear("self_attn.indexer.wq_b", q_latent, indexer.heads * indexer.head_dim)
                 key = compress(at, "self_attn.indexer", x, indexer.head_dim, rate, 2)
                 weights = at.linear("self_attn.indexer.weights_proj", x, indexer.heads)
                 index = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": 1}
@@ -294,7 +294,8 @@ def mlp(net: Writer, spec: TransformerSpec, name: str, x: Tensor, width: int, sc
 
 
 def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tensor) -> Tensor:
-    """Write router, routed experts, and shared experts. Without biases, shared experts are one wide network."""
+    """Write router, routed experts, and shared experts, which are one wide network, as transformers and Megatron-LM
+    make them."""
     net = net.inside("moe")
     read = x
     if moe.router_scaled:
@@ -312,9 +313,7 @@ def mixture_of_experts(net: Writer, spec: TransformerSpec, moe: Experts, x: Tens
         y = net.norm("mlp.latent_norm", y) if moe.latent_norm else y
         y = net.linear("mlp.latent_out_proj", y, spec.hidden, bias=spec.ffn_bias)
     if moe.shared:
-        networks, width = (moe.shared, 1) if spec.ffn_bias else (1, moe.shared)
-        beside = replace(net, networks=networks, copies=networks)
-        shared = mlp(beside, spec, "mlp.shared_expert", x, width * (moe.shared_width or moe.width))
+        shared = mlp(net, spec, "mlp.shared_expert", x, moe.shared * (moe.shared_width or moe.width))
         if moe.shared_gate:
             gate = net.linear("mlp.shared_expert_gate", x, 1)
             shared = net.apply(Multiply, "mlp.shared_gate", net.tensor("gated", spec.hidden), shared, gate)
@@ -420,15 +419,23 @@ def output_head(net: Writer, spec: TransformerSpec, x: Tensor, *, shared: bool) 
 
 
 def multi_token_prediction(net: Writer, spec: TransformerSpec, x: Tensor) -> None:
-    """Write the modules that predict further tokens, each one more layer with the model's embedding and head."""
+    """Write the modules that predict further tokens, each one more layer with the model's embedding and head.
+
+    Where the token table is narrow, its projections run once more, too.
+    """
     modules, mixed = net.layers, spec.mtp_modules if spec.moe_layers else 0
     token = net.lookup("embed_tokens", spec.vocab, spec.table_width, "tensor", shared=True)
-    token = net.norm("mtp.enorm", token, spec.norm_vectors, gain=spec.hidden)
+    if narrow := spec.table_width != spec.hidden:
+        token = net.linear("mtp.project_in", token, spec.hidden, shared=True)
+    token = net.norm("mtp.enorm", token, spec.norm_vectors)
     last = net.norm("mtp.hnorm", collapse_streams(net, spec, x, spec.streams), spec.norm_vectors)
     both = net.apply(View, "mtp.cat", net.tensor("mtp.cat", 2 * spec.hidden), token, last)
     y = net.linear("mtp.eh_proj", both, spec.hidden)
     y = decoder_layer(net, spec, y, attended=modules, states=0, dense=modules - mixed, mixed=mixed)
-    output_head(net, spec, net.norm("mtp.norm", y, spec.norm_vectors), shared=True)
+    y = net.norm("mtp.norm", y, spec.norm_vectors)
+    if narrow:
+        y = net.linear("mtp.project_out", y, spec.table_width, shared=True)
+    output_head(net, spec, y, shared=True)
 
 
 def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
@@ -441,7 +448,7 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     if spec.position_rows:
         x = net.add(x, net.lookup("embed_positions", spec.position_rows, spec.hidden, "whole"))
     if spec.streams > 1:
-        x = net.apply(View, "streams", net.tensor("streams", spec.streams * spec.hidden, stream=True), x)
+        x = net.apply(View, "streams", net.tensor("streams", spec.stream_width, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
     states = spec.mixer.layers if spec.mixer else 0

@@ -34,8 +34,8 @@ def _nearest_divisor(of: int, near: int) -> int:
 class Experts:
     """The mixture-of-experts part: routed experts of which each token runs ``per_token``, and shared ones.
 
-    width: feed-forward width of one routed expert. shared: experts that every token runs, each ``shared_width``
-    wide (0: as wide as a routed one). shared_gate: one learned row that weighs the shared experts' sum.
+    width: feed-forward width of one routed expert. shared: experts that every token runs, each ``shared_width`` wide
+    (0: as wide as a routed one), together one network. shared_gate: one learned row that weighs what they give.
     dense_layers: layers that keep an ordinary feed-forward network of the spec's ``ffn`` width; which ones they are
     changes no count. router_bias: one learned offset per expert; balancing offsets that no gradient reaches are
     buffers and do not count. route_groups: equal groups of routed experts, ``groups_per_token`` of which contain all
@@ -346,6 +346,12 @@ class TransformerSpec:
         return self.attention_layers - sum(other.layers for other in self.others)
 
     @property
+    def heads_of_kinds(self) -> tuple[tuple[int, int], ...]:
+        """Query heads and key/value heads of each kind of attention."""
+        own = [(self.heads, self.kv_heads)] if self.own_attention_layers else []
+        return tuple(dict.fromkeys((*own, *((other.heads, other.kv_heads) for other in self.others))))
+
+    @property
     def own_dense_layers(self) -> int:
         """Layers with an ordinary feed-forward network of the spec’s own width."""
         return self.dense_layers - sum(network.layers for network in self.networks)
@@ -379,6 +385,11 @@ class TransformerSpec:
     def position_kind(self) -> Positions:
         """How positions are known: as the spec says, else by its position table."""
         return self.positions or ("learned" if self.position_rows else "rotary")
+
+    @property
+    def stream_width(self) -> int:
+        """Width of all residual streams together."""
+        return self.streams * self.hidden
 
     @property
     def table_width(self) -> int:

@@ -26,7 +26,10 @@ SOURCE = Source(
     "https://github.com/huggingface/trl/blob/v1.16.0/trl/trainer/sft_config.py",
 )
 
-_CLASSES = ("GPTNeoX", "OPT", "Bloom", "Falcon", "Mpt", "Phi", "Phi3", "GPTJ", "Dbrx", "Glm", "Glm4", "Starcoder2")
+_CLASSES = (
+    *("GPTNeoX", "OPT", "Bloom", "Falcon", "Mpt", "Phi", "Phi3", "GPTJ", "Dbrx", "Glm", "Glm4", "Starcoder2"),
+    *("Qwen3_5", "Lfm2", "Lfm2Moe", "GraniteMoeHybrid"),
+)
 
 FOREIGN = frozenset(f"{name}ForCausalLM" for name in _CLASSES) | {"GPT2LMHeadModel"}
 """Classes of transformers whose matrices have names other than those of a Llama, fused ones among them."""

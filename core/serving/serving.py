@@ -299,9 +299,8 @@ def _decode_count(spec: TransformerSpec, context: int) -> FlopCount:
 
 def divides(spec: TransformerSpec, tensor: int) -> bool:
     """Whether ``tensor`` accelerators can share the model's heads."""
-    heads, kv = (spec.heads, spec.kv_heads) if spec.attention_layers else (0, 0)
-    shared = not heads or (heads % tensor == 0 and (kv % tensor == 0 or tensor % kv == 0))
-    return shared and (not spec.mixer or spec.mixer.heads % tensor == 0)
+    shared = (heads % tensor == 0 and (kv % tensor == 0 or tensor % kv == 0) for heads, kv in spec.heads_of_kinds)
+    return all(shared) and (not spec.mixer or spec.mixer.heads % tensor == 0)
 
 
 @cached("small_results_kept")

@@ -49,7 +49,8 @@ class Exchange:
         pieces = pieces_of(spec, d)
         self.layers = np.ceil(work.layers / d.pipeline)
         mixed = work.moe_share
-        layer = pieces.every + pieces.norms + (1 - mixed) * pieces.dense + mixed * pieces.mixed
+        layer = pieces.every + pieces.norms + (1 - mixed) * (pieces.dense + pieces.dense_norms)
+        layer = layer + mixed * (pieces.mixed + pieces.mixed_norms)
         self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
         self.shards, self.groups = d.shards, d.replicas / d.shards
         self.experts = self.layers * mixed * pieces.experts if mixed else 0.0

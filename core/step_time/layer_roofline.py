@@ -209,7 +209,7 @@ def layer_roofline(
                 sheet.each(*key, np.multiply(t, active), SWIGLU if spec.glu else GELU)
             case ops.Linear():
                 row = _ROWS["self_attn.q_b_proj"] if spec.latent and key == _ROWS["self_attn.k_proj"] else key
-                _matmul(sheet, spec, row, [op, *(op for op in group if isinstance(op, ops.Linear))], t)
+                _matmul(sheet, row, [op, *(op for op in group if isinstance(op, ops.Linear))], t)
             case _:
                 pass
     sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), RESIDUAL)
@@ -222,20 +222,17 @@ def layer_roofline(
     return tuple(sheet.found)
 
 
-def _matmul(sheet: _Sheet, spec: TransformerSpec, row: tuple[str, str], together: list[ops.Linear], t: Value) -> None:
-    """Matmuls that read one tensor at once. Shared experts run every token, each a network of its own."""
+def _matmul(sheet: _Sheet, row: tuple[str, str], together: list[ops.Linear], t: Value) -> None:
+    """Matmuls that read one tensor at once."""
     (x,), (y,), weight = together[0].reads, together[0].makes, together[0].weights[0]
-    inner, columns = weight.columns, sum(op.weights[0].rows for op in together)
     wide, groups, rows = "moe" in y.modules and x.split == y.split, 1.0, t
     if isinstance(together[0], ops.GroupedLinear):
         copies = np.multiply(t, together[0].copies)
         # With fewer copies than experts only so many experts have work.
         groups = np.minimum(copies, weight.count)
         rows = np.divide(copies, groups)
-    elif "moe" in y.modules and spec.experts and not wide:
-        groups, each = float(spec.experts.shared), weight.count / spec.experts.shared
-        inner, columns = inner * (each if x.split == "tensor" else 1), columns * (each if y.split == "tensor" else 1)
-    sheet.weights(*row, groups, rows, inner, columns, wide=wide)
+    columns = sum(op.weights[0].rows for op in together)
+    sheet.weights(*row, groups, rows, weight.columns, columns, wide=wide)
 
 
 def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, window: int, fused: bool) -> None:

@@ -193,7 +193,7 @@ def _transfer(
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     stride = d.tensor * d.context * d.data
     far = stride * d.pipeline > speeds.domain
-    size = tokens * handed_on(d, BYTES_16BIT * spec.hidden, running.scattered)
+    size = tokens * handed_on(d, BYTES_16BIT * spec.stream_width, running.scattered)
     sent = size / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)

@@ -22,7 +22,7 @@ from core.models.operations import operations
 from core.models.spec import TransformerSpec, modelled
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
-from core.training.divided import DividedAmount, most_ranks, side_by_side
+from core.training.divided import DividedAmount, most_ranks
 
 BYTES_16BIT = 2.0
 """Bytes of what is computed in 16 bits."""
@@ -96,11 +96,10 @@ class Products:
         again: reads what the product before it has read, at once with it.
         """
         weight, (x, y) = op.weights[0], ranks
-        inner, columns = weight.columns * side_by_side(op.reads[0]), weight.rows * side_by_side(op.makes[0])
-        self.weights[max(ranks)] += times * inner * columns
-        self.written[y] += times * columns
+        self.weights[max(ranks)] += times * weight.rows * weight.columns
+        self.written[y] += times * weight.rows
         if not again:
-            self.read[x] += times * inner
+            self.read[x] += times * weight.columns
             self.number += times
 
     def flop(self, ranks: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.models.operation import AttentionCore, Op, Split, Tensor
+from core.models.operation import AttentionCore, Op, Split
 
 
 class DividedAmount(defaultdict[float, float]):
@@ -29,10 +29,6 @@ def most_ranks(split: Split, ops: Iterable[Op]) -> float:
     ops: the operation that makes the tensor and those after it, of which attention knows its key/value heads.
     """
     if split == "kv":
-        return next(op.kv_heads for op in ops if isinstance(op, AttentionCore))
+        core = next(op for op in ops if type(op) is AttentionCore)
+        return core.kv_heads if core.kv_heads < core.heads else math.inf
     return math.inf if split in ("tensor", "expert tensor") else 1.0
-
-
-def side_by_side(tensor: Tensor) -> int:
-    """Return how many networks that all run a token make one wide network of a tensor: each has a part of its width."""
-    return tensor.copies if tensor.split == "tensor" else 1

@@ -298,16 +298,16 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     )
     yield _Rule("shard_group", np.less(item.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
     t, p, e, ranks = item.tensor, item.pipeline, item.expert, item.data * item.context
-    heads, kv = (spec.heads, spec.kv_heads) if spec.attention_layers else (0, 0)
-    if heads:
+    most = math.gcd(*(heads for heads, _ in spec.heads_of_kinds))
+    for heads, kv in spec.heads_of_kinds:
         says = f"it must divide the {heads} query heads."
-        yield _Rule("tensor", np.not_equal(heads % t, 0), says, of=heads)
+        yield _Rule("tensor", np.not_equal(heads % t, 0), says, of=most)
         says = f"it must divide the {kv} key/value heads, or be a multiple of them."
-        yield _Rule("tensor", np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0), says, of=kv)
+        yield _Rule("tensor", np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0), says, of=math.gcd(kv, most))
     if spec.mixer:
         groups = spec.mixer.groups
         says = f"it must divide the {groups} groups of heads that share a state’s keys and queries."
-        yield _Rule("tensor", np.not_equal(groups % t, 0), says, of=math.gcd(groups, heads))
+        yield _Rule("tensor", np.not_equal(groups % t, 0), says, of=math.gcd(groups, most))
     if spec.dense_layers and spec.ffn:
         says = f"it must divide the feed-forward width {spec.ffn:,}."
         yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), says, of=math.gcd(spec.ffn, spec.heads))

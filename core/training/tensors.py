@@ -31,8 +31,8 @@ CLASSES: Mapping[str, str] = {
     "self_attn.q_norm": "norm of queries",
     "self_attn.k_norm": "norm of keys",
     "self_attn.g_proj": "attention gate",
-    "self_attn.indexer.q_proj": "indexer: queries",
-    "self_attn.indexer.k_proj": "indexer: keys",
+    "self_attn.indexer.wq_b": "indexer: queries",
+    "self_attn.indexer.wk": "indexer: keys",
     "self_attn.indexer.q_norm": "indexer: norm of queries",
     "self_attn.indexer.k_norm": "indexer: norm of keys",
     "self_attn.indexer.weights_proj": "indexer: weights of heads",
@@ -132,8 +132,7 @@ def tensors_of(spec: TransformerSpec) -> tuple[ParameterTensor, ...]:
             bias = weight.name not in CLASSES
             path = weight.name.removesuffix(".bias") if bias else weight.name
             part = 2 if path.startswith("lm_head") else int(op.block == "mtp")
-            name = CLASSES[path].replace("experts ", "expert ") if spec.ffn_bias else CLASSES[path]
-            name = f"{'prediction: ' * (part == 1)}{name}{' bias' * bias}"
+            name = f"{'prediction: ' * (part == 1)}{CLASSES[path]}{' bias' * bias}"
             key = (part, _ORDER[path] + bias, name, weight.rows, weight.columns, weight.kind)
             counts[key] = counts.get(key, 0) + op.layers * weight.count
     return tuple(ParameterTensor(*key[2:5], count, key[5]) for key, count in sorted(counts.items()))

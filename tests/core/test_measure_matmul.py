@@ -268,10 +268,10 @@ def test_a_single_size_is_waited_for() -> None:
     assert choices.programme("lecture", "cuda", 16_384, 0.1).sizes == (16_384,)
 
 
-def cuda_of(major: int, **more: Any) -> Any:
+def cuda_of(major: int, minor: int = 0, **more: Any) -> Any:
     """What torch says of an NVIDIA GPU of that compute capability; before 8 its bf16 is emulated."""
     cuda = SimpleNamespace(
-        get_device_capability=lambda place: (major, 0),
+        get_device_capability=lambda place: (major, minor),
         is_bf16_supported=lambda including_emulation: including_emulation or major >= 8,
     )
     return bench(stand_in(cuda=cuda, version=SimpleNamespace(cuda="13.0"), **more), "cuda")
@@ -318,11 +318,16 @@ def test_fp8_is_timed_with_both_sums_where_they_differ() -> None:
         assert point.note
         errors.append(point.relative_error or 0)
     assert errors[0] < errors[1]
-    for major in (8, 10):
-        skipped = measure(cuda_of(major, nn=nn), item("fp8 fast"))
+    for capability in ((8, 9), (10, 0)):
+        skipped = measure(cuda_of(*capability, nn=nn), item("fp8 fast"))
         assert isinstance(skipped, Refusal)
         assert skipped.why == "skipped"
-        assert isinstance(measure(cuda_of(major, nn=nn), item("fp8")), Point)
+        assert isinstance(measure(cuda_of(*capability, nn=nn), item("fp8")), Point)
+    for capability in ((7, 5), (8, 0), (8, 6)):  # T4, A100, A10
+        for dtype in ("fp8", "fp8 fast"):
+            refused = measure(cuda_of(*capability, nn=nn), item(dtype))
+            assert isinstance(refused, Refusal)
+            assert refused.why == "refused"
 
 
 def test_every_dtype_that_a_plan_takes_is_sustained() -> None:

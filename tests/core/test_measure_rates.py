@@ -61,6 +61,14 @@ def test_the_fastest_of_the_large_squares_is_the_rate() -> None:
     assert found.refusals == ()
 
 
+def test_a_dtype_that_the_device_refuses_is_told_from_one_that_was_not_tried() -> None:
+    no = measured_cases.refusal("fp8", 8192, "no")
+    tried, not_tried = (of(square("bf16", 8192, 7e14), *more).refusals[0] for more in ((no,), ()))
+    assert tried != not_tried
+    assert "fp8" in tried
+    assert "fp8" in not_tried
+
+
 def test_the_sustained_rate_counts_before_the_others() -> None:
     found = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, regime="sustained"))
     assert found.rates.matmul16 == pytest.approx(6e14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Point, State
-from core.views.benchmark import matmul, roofline
+from core.views.benchmark import charts, matmul, others, roofline
+from core.views.common import dot_labels
 from core.views.common.palette import LIGHT
 from tests.core.measured_cases import H200, item, on_gpu, point, record, refusal, square
 
@@ -90,8 +92,37 @@ def test_int8_has_a_share_only_where_its_units_may_have_run(rate: float, shown: 
     shares = {row[0]: row[at] for row in matmul.rows(found)}
     assert shares["bf16"].endswith("%")
     assert shares["int8"].endswith("%") == shown
+    assert shares["int8"] != "unknown", "its datasheet has it"
+    assert ("1.98 POP/s" in " ".join(matmul.remarks(found))) != shown
     assert [not math.isnan(bar.peak) for bar in matmul.bars(found)] == [shown, True]
     assert sum("int8, H200" in one.title for one in matmul.explanations(found)) == shown
+
+
+def test_rates_of_integers_are_operations_per_second_everywhere() -> None:
+    found = record("cuda", *(square(name, n, 2e15) for name in ("int8", "bf16") for n in (4096, 8192)))
+    tables = (matmul.headings(found), matmul.rows(found)), (others.headings(found.points), others.rows(found.points))
+    for headings, rows in tables:
+        at = next(i for i, name in enumerate(headings) if name in ("Median", "Rate"))
+        units = {row[0]: row[at].unit for row in rows}  # type: ignore[attr-defined]
+        assert units == {"int8": "OP/s", "bf16": "FLOP/s"}
+    drawn = [charts.rates(matmul.bars(found), LIGHT), charts.curves(found, LIGHT)]
+    texts = [matmul.chart_alt(found), charts.curves_alt(found), *_texts(drawn)]
+    for name, unit in (("int8", "OP/s"), ("bf16", "FLOP/s")):
+        of = re.compile(rf"\b{name}\b[^;,]*?[GTP]?(\w+/s)")
+        assert {match.lstrip("GTP") for text in texts for match in of.findall(text)} == {unit}
+    opened = [step for step in matmul.explanations(found) if "int8" in step.title]
+    assert opened
+    assert not [
+        text for step in opened for text in (step.text, *(term.text for term in step.terms)) if "FLOP/s" in text
+    ]
+
+
+def _texts(drawn: Any) -> list[str]:
+    """Every text in a figure."""
+    if isinstance(drawn, str):
+        return [drawn]
+    parts = drawn.values() if isinstance(drawn, dict) else drawn if isinstance(drawn, (list, tuple)) else ()
+    return [text for part in parts for text in _texts(part)]
 
 
 def test_power_clocks_and_limits_are_those_that_held() -> None:
@@ -119,6 +150,54 @@ def test_a_matmul_stands_under_a_peak_of_its_own_dtype_or_nowhere() -> None:
     assert roofline.rows(other, roofline.measured(other, 3e12)) == ()
     sure = record("cuda", square("bf16", 4096, 6e14), shape)
     assert len(roofline.rows(sure, roofline.measured(sure, 3e12))) == 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(1.5, 4.5), st.floats(10, 14.8), st.integers(1, 24)), min_size=1, max_size=16),
+    st.floats(*dot_labels.WIDTHS),
+)
+def test_each_label_of_a_roofline_is_beside_its_own_dot_or_tied_to_it(
+    dots: list[tuple[float, float, int]], width: float
+) -> None:
+    timed = [
+        point(item("attention", "x" * long + chr(97 + i), "y"), 10 ** (12 - rate), flop=1e12, bytes=10 ** (12 - at))
+        for i, (at, rate, long) in enumerate(dots)
+    ]
+    found = record("cuda", square("bf16", 4096, 5e14), *timed)
+    drawn = roofline.picture(found, roofline.measured(found, 3e12), roofline.Roof({}, math.nan), LIGHT)["layout"]
+    (left, right), (low, high) = drawn["xaxis"]["range"], drawn["yaxis"]["range"]
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (x - left) / (right - left) * width, (y - low) / (high - low) * 379
+
+    middles = {p.item.name: place(math.log10(p.flop / p.bytes), math.log10(p.rate)) for p in timed}
+    boxes: list[tuple[float, float, float, float]] = []
+    for note in drawn["annotations"]:
+        name = note["text"].partition(",")[0]
+        if name not in middles:
+            continue
+        (x, y), side = middles[name], 1 if note["xanchor"] == "left" else -1
+        assert place(note["x"], note["y"]) == pytest.approx((x, y))
+        x, y = x + note.get("ax", note.get("xshift", 0)), y - note.get("ay", 0)
+        half, end = 0.5 * 11, x + side * 0.5 * 11 * len(note["text"])
+        boxes.append((min(x, end), max(x, end), y - half, y + half))
+        gaps = {other: math.dist(at, (min(max(at[0], boxes[-1][0]), boxes[-1][1]), y)) for other, at in middles.items()}
+        assert gaps.pop(name) <= min(gaps.values(), default=math.inf) or note["showarrow"]
+        assert all(gap > 5 for gap in gaps.values()), "it lies on no dot"
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            assert one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
+
+
+def test_dots_that_are_apart_all_have_their_names() -> None:
+    timed = [
+        point(item("attention", f"back end {i}", "forward"), 10 ** (i - 3), flop=1e12, bytes=10 ** (10 - i))
+        for i in range(5)
+    ]
+    found = record("cuda", square("bf16", 4096, 5e14), *timed)
+    drawn = roofline.picture(found, roofline.measured(found, 3e12), roofline.Roof({}, math.nan), LIGHT)["layout"]
+    texts = " ".join(note["text"] for note in drawn["annotations"])
+    assert [p.item.name for p in timed if p.item.name not in texts] == []
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1), st.floats(1e3, 1e13), st.floats(1e3, 1e11)), max_size=6))

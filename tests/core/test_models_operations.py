@@ -130,11 +130,13 @@ def test_tensors_and_ranks_hold_every_parameter() -> None:
 
 
 def test_matmuls_with_weights_are_twice_the_active_matrices() -> None:
-    """Tables are looked up, prediction modules use the head once more, and a convolution’s kernel is a matrix too."""
+    """Tables are looked up, prediction modules use head and projections again, and a convolution’s kernel counts."""
     for spec in SHAPES:
         tensors = [(t, t.kind in ("matrix", "head", "expert matrix")) for t in tensors_of(spec)]
         matrices = sum(t.elements for t, matrix in tensors if matrix and t.name != "state: decay")
         matrices += spec.vocab * spec.table_width * (spec.tied_head + spec.mtp_modules)
+        if spec.table_width != spec.hidden:
+            matrices += 2 * spec.hidden * spec.table_width * spec.mtp_modules
         idle = sum(
             op.layers * w.rows * w.columns * (w.count - op.copies)
             for op in operations(spec)

@@ -18,6 +18,9 @@ from core.models.spec import Experts, SlidingWindow, TransformerSpec
 from core.runs.conventions import which_mfu
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
+from core.training.activations.saved import saved_tensors
+from core.training.activations.tensors import FUSED
+from core.training.tensors import tensors_of
 from core.views.roofline import text as roofline_text
 from core.views.roofline.text import kind_name, mixtures, windows
 from tests.core.palm import PALM
@@ -154,6 +157,20 @@ def test_shared_experts_have_their_own_width_and_activation() -> None:
     narrow = named(layer_roofline(replace(spec, experts=Experts(64, 8, 2560, shared=2)), H100, seq_len=8, tokens=8))
     assert narrow["shared_down"].flop == 2 * 2 * 8 * 2560 * 3584
     assert narrow["activation"].placed.work.bytes == 2 * 3 * 8 * (8 + 2) * 2560
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_several_shared_experts_are_one_wide_network(bias: bool) -> None:
+    """As in DeepSeek's and ERNIE's modeling code and in Megatron-LM, where they have one matrix each way."""
+    two, one = (
+        replace(WIDE_SHARED, window=None, ffn_bias=bias, experts=Experts(64, 8, 2560, shared=n, shared_width=5120 // n))
+        for n in (2, 1)
+    )
+    assert parameters(two).total == parameters(one).total
+    assert tensors_of(two) == tensors_of(one)
+    assert saved_tensors(two, FUSED, "experts", residual=4) == saved_tensors(one, FUSED, "experts", residual=4)
+    for n, m in zip(*(layer_roofline(spec, H100, seq_len=8, tokens=8) for spec in (two, one)), strict=True):
+        assert (n.id, n.placed.work) == (m.id, m.placed.work)
 
 
 def test_updates_of_all_layers_are_of_all_parameters() -> None:

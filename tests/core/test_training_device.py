@@ -10,7 +10,8 @@ import pytest
 
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
-from core.models.spec import TransformerSpec
+from core.models.spec import AttentionLayers, CompressedAttention, Indexer, SlidingWindow, TransformerSpec
+from core.training.activations.stage import layer_activation_bytes
 from core.training.activations.tensors import (
     FUSED,
     HF_SDPA,
@@ -22,8 +23,8 @@ from core.training.activations.tensors import (
 from core.training.device.buffers import TENSORS_ONLY, Runtime
 from core.training.device.inputs import StepSettings, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
-from core.training.device.traffic import traffic_per_step
-from core.training.layout import Layout, LayoutError, allowed, check, degrees_of
+from core.training.device.traffic import sent_widths, traffic_per_step
+from core.training.layout import Layout, LayoutError, Recompute, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy
 from tests.every import every
@@ -256,6 +257,48 @@ def test_more_of_what_saves_memory_never_takes_more(name: str, how: Implementati
             assert total(replace(plain, recompute=1)) <= most
         if plain.zero < 3:
             assert total(replace(plain, offload=1)) <= most
+
+
+KINDS = TransformerSpec(4, 512, 8, 8, 64, 1536, 1000, glu=True, tied_head=False)
+"""Eight heads of each kind; with `FEWER` half of the layers have two key/value heads."""
+FEWER = AttentionLayers(2, 8, 2, 64)
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 4, 8])
+@pytest.mark.parametrize("recompute", [Recompute.NONE, Recompute.PER_OPERATION])
+def test_each_kind_of_attention_has_its_own_key_value_heads(tensor: int, recompute: Recompute) -> None:
+    """A rank of a model of two kinds holds and keeps the mean of models of either."""
+    layout = Layout(tensor=tensor, recompute=recompute)
+    both, many, few = (
+        memory_per_device(spec, layout, seq_len=64, implementation=FUSED)
+        for spec in (replace(KINDS, others=(FEWER,)), KINDS, replace(KINDS, kv_heads=2))
+    )
+    assert both.parameters == pytest.approx((many.parameters + few.parameters) / 2)
+    assert both.activations == pytest.approx((many.activations + few.activations) / 2)
+
+
+def test_ranks_share_the_heads_of_every_kind_of_attention() -> None:
+    with pytest.raises(LayoutError) as refused:
+        check(replace(KINDS, others=(AttentionLayers(2, 6, 2, 64),)), Layout(tensor=4), 64)
+    assert (refused.value.field, refused.value.example) == ("tensor", 2)
+
+
+def test_stages_hand_on_every_residual_stream() -> None:
+    """Four streams are four times the bytes between stages, and a layer that is done again starts from all of them."""
+    one, four = KINDS, replace(KINDS, streams=4)
+    layout = Layout(tensor=2, pipeline=2, context=2, recompute=Recompute.FULL)
+    sent = [traffic_per_step(spec, layout, policy=MEGATRON, seq_len=64) for spec in (one, four)]
+    assert sent[1].pipeline == 4 * sent[0].pipeline
+    assert (sent[1].tensor, sent[1].context) == (sent[0].tensor, sent[0].context)
+    kept = [layer_activation_bytes(spec, FUSED, layout, 64) for spec in (one, four)]
+    assert kept[1] == 4 * kept[0]
+
+
+def test_context_parallel_ranks_pass_one_entry_for_several_tokens() -> None:
+    """Each token's key in a window; for 4 and for 128 tokens one entry, and with the indexer a key of its own."""
+    low = CompressedAttention(64, 2, 32, sparse=1, heavy=2)
+    spec = replace(KINDS, kv_heads=1, window=SlidingWindow(16), indexer=Indexer(4, 32, 8), compressed=low)
+    assert sent_widths(spec).kept.on(1) == pytest.approx((4 * 64 + (64 + 32) / 4 + 2 * 64 / 128) / 4)
 
 
 def test_zero_2_sends_its_gradients_bucket_by_bucket() -> None:

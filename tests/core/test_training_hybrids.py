@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from core.hardware.accelerators import find
@@ -20,9 +21,12 @@ from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.calibration.report import kept
 from core.step_time.step import step_time
 from core.step_time.work import layer_work
+from core.training.activations.operations import flop_again, kept_by_operation
+from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.device.memory import memory_per_device
-from core.training.layout import Layout
+from core.training.device.ranks import pieces_of, rank_parameters, stages_of
+from core.training.layout import Degrees, Layout
 
 NANO = next(run.spec for run in step_runs() if run.name.startswith("Nemotron_3_Nano"))
 DELTA = Mixer("delta", layers=36, heads=32, width=128, state=128, groups=16)
@@ -68,6 +72,14 @@ def test_tensor_parallel_ranks_hold_them_all_but_norms_once(name: str) -> None:
     assert parameters(spec).total <= half.parameters < 1.01 * parameters(spec).total
 
 
+def test_stages_hold_the_norms_of_their_layers() -> None:
+    """Nemotron 3 has layers without a network, which have one norm. The last stage has that before the head, too."""
+    degrees = Degrees(pipeline=4)
+    stages = stages_of(NANO, degrees, range(4))
+    held = rank_parameters(pieces_of(NANO, degrees), stages).norms / NANO.hidden
+    assert np.all(held == stages.layers + stages.moe_layers + stages.last)
+
+
 @pytest.mark.parametrize("name", SPECS)
 def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     """All products with weights but the short convolution and a gate of one row, which are no matrix products."""
@@ -80,6 +92,36 @@ def test_products_are_those_of_the_count_of_flops(name: str) -> None:
     counted = flops_per_token(spec, 4096).weights - parts.get("convolution", 0) - parts.get("shared_gate", 0)
     assert work.layers * layer + work.head.flop(1) == pytest.approx(counted)
     assert work.layers * work.scan_flop == pytest.approx(parts.get("scan", 0))
+
+
+@pytest.mark.parametrize(("name", "casts"), [*zip(SPECS, (6 * 3 + 23, 12 * 4 + 36, 1 * 3 + 3, 4, 4 * 4), strict=True)])
+def test_under_autocast_each_matmul_has_a_cast_of_its_input(name: str, casts: int) -> None:
+    """Three in a layer with attention, four with a gate, one with a state."""
+    spec, kind = SPECS[name], "experts" if SPECS[name].experts else "dense"
+    inputs = next(x for x in saved_tensors(spec, FUSED, kind, residual=4) if x.name.startswith("norm 1 output"))
+    assert spec.layers * inputs.elements == pytest.approx(casts * spec.hidden)
+
+
+@pytest.mark.parametrize("name", ["Nemotron 3 Nano", "Qwen3-Next", "dense and Mamba-2"])
+def test_every_second_matmul_is_kept_of_each_kind_of_layer(name: str) -> None:
+    """Per-operation recomputation of a hybrid is that of its layers with attention and of those with a state."""
+    spec = SPECS[name]
+    assert spec.mixer
+    states = spec.mixer.layers
+    apart = (
+        (spec.layers - states, replace(spec, mixer=None, ffn=64)),
+        (states, replace(spec, mixer=replace(spec.mixer, layers=spec.layers), ffn=64)),
+    )
+    mixed = replace(spec, ffn=64)
+    for kind in ("dense", "experts") if spec.experts else ("dense",):
+        kept = [
+            sum(float(x.tensor.elements * x.tensor.each) for x in kept_by_operation(one, FUSED, kind, 2))
+            for one in (mixed, *(one for _, one in apart))
+        ]
+        assert spec.layers * kept[0] == pytest.approx(
+            sum(n * size for (n, _), size in zip(apart, kept[1:], strict=True))
+        )
+    assert spec.layers * flop_again(mixed) == pytest.approx(sum(n * flop_again(one) for n, one in apart))
 
 
 def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:

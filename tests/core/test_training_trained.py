@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -14,13 +15,14 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from core.models.catalog import CATALOG
+from core.models.catalog import CATALOG, catalog
 from core.models.configs.config import from_hf_config
 from core.models.flops import flops_per_token
 from core.planning.fine_tuning import PRINTED, PRINTED_NF4
 from core.search.request import FREE_MEMORY
+from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
-from core.training.activations.tensors import HF_EAGER, HF_SDPA
+from core.training.activations.tensors import HF_EAGER, HF_SDPA, LayerKind
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.inputs import StepSettings, partly_trained, states_of, written_under
 from core.training.device.memory import memory_over, memory_per_device
@@ -30,6 +32,7 @@ from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.training.trained import FROZEN, Trained, TrainedError, parts_of_training
 from tests.core.memory_rows import rows
+from tests.core.models_oracle import public_configs
 from tests.core.test_training_activations_torch import Kept, layers_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -226,6 +229,39 @@ def test_everything_trained_by_name_is_everything() -> None:
     every = memory_per_device(LLAMA, Layout(micro_batches=2), **how, trained=Trained("named tensors", names=("*",)))
     full = memory_per_device(LLAMA, Layout(micro_batches=2), **how)
     assert every.total == pytest.approx(full.total, rel=1e-9)
+
+
+@pytest.mark.parametrize("residual", [2, 4])
+def test_layers_keep_the_same_where_every_tensor_is_trained_by_name(residual: int) -> None:
+    """Of every model and kind of layer, tensor by tensor; under autocast each reader of a tensor has a cast."""
+    t = Trained("named tensors", names=("*",))
+    public = (from_hf_config(row["config"]) for row in public_configs())
+    for spec in (*(model.spec for model in catalog() if not model.counted), *public):
+        if spec.unmodelled:
+            continue
+        full = replace(HF_SDPA, autocasts=residual > 2)
+        named = replace(full, partly=partly_trained(spec, POLICIES["mixed bf16, fp32 master"], t))
+        kinds: list[LayerKind] = ["dense"] * (spec.dense_layers > 0) + ["experts"] * (spec.moe_layers > 0)  # type: ignore[assignment]
+        for kind in kinds:
+            kept = [
+                [(tensor.name, tensor.elements) for tensor in saved_tensors(spec, how, kind, residual=residual)]
+                for how in (full, named)
+            ]
+            assert kept[0] == kept[1], (spec, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "casts"),
+    [("Phi-2 2.7B", "dense", 4), ("Falcon 7B", "dense", 4), ("Llama 4 Maverick", "experts", 2)],
+)
+def test_adapters_read_one_cast_each_of_a_norm(name: str, kind: LayerKind, casts: int) -> None:
+    """Of a norm that feeds attention and a network; and of one before experts, where dense layers are others."""
+    spec, t = CATALOG[name].spec, Trained("adapters", rank=4)
+    how = written_under(replace(HF_SDPA, autocasts=True), spec, POLICIES["mixed bf16, fp32 master"], t)
+    outputs = [
+        x for x in saved_tensors(spec, how, kind, residual=4) if x.name.startswith("norm") and "output" in x.name
+    ]
+    assert outputs[-1].elements == casts * spec.hidden
 
 
 def test_flops_of_frozen_weights_are_two_thirds() -> None:

@@ -91,10 +91,10 @@ class Bench:
         return max(LONGEST_S - (time.monotonic() - self.begun), 0.01)
 
     @property
-    def capability(self) -> int:
-        """Major compute capability of an NVIDIA GPU, 0 of anything else."""
+    def capability(self) -> tuple[int, int]:
+        """Compute capability of an NVIDIA GPU, (0, 0) of anything else."""
         nvidia = self.kind == "cuda" and self.torch.version.cuda
-        return int(self.torch.cuda.get_device_capability(self.place)[0]) if nvidia else 0
+        return self.torch.cuda.get_device_capability(self.place) if nvidia else (0, 0)
 
     def need(self, size: float, what: str) -> None:
         """Raise `TooLargeForMemoryError` when ``size`` bytes for ``what`` are not free."""

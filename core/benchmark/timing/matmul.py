@@ -41,6 +41,9 @@ _FAST = 9
 """Major compute capability whose tensor cores add fp8 products faster with fewer bits; the first for which
 ``torch._int_mm`` may have no kernel [pytorch/pytorch issue 187094]."""
 
+_FP8 = (8, 9)
+"""The first compute capability with fp8 tensor cores."""
+
 _GRAIN = 32
 _LOOKS = 3
 _QUICK_S = 0.1
@@ -233,7 +236,7 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: f
 
 def _note(bench: Bench, dtype: str) -> str:
     """What of a dtype's kernel its name does not say."""
-    if dtype == "int8" and bench.capability >= _FAST:
+    if dtype == "int8" and bench.capability[0] >= _FAST:
         return "torch._int_mm may take kernels made for Ampere here, far slower than this device’s int8 units"
     return {"fp8": "without fast accumulation", "fp8 fast": "with fast accumulation"}.get(dtype, "")
 
@@ -245,8 +248,10 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     shape = m, n, k
     if item.name == "bf16" and format_of(bench) is FP16:
         raise RefusedError("this device has no bf16 arithmetic and torch emulates it: its 16-bit dtype is fp16")
-    if numeric.fast and bench.capability != _FAST:
-        raise SkippedError(f"fast accumulation differs on devices of compute capability {_FAST} only")
+    if numeric.scaling == "TensorWise" and (0, 0) < bench.capability < _FP8:
+        raise RefusedError("this device has no fp8 units, which NVIDIA GPUs have from compute capability 8.9 on")
+    if numeric.fast and bench.capability[0] != _FAST:
+        raise SkippedError(f"fast accumulation changes fp8 only on GPUs of compute capability {_FAST}, such as H100")
     patience = ONE_SIZE_S if len(programme.sizes) == 1 else PATIENCE_S
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():

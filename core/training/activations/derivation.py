@@ -53,7 +53,7 @@ def tensor_bytes(
     rows: list[tuple[SavedTensor, Bytes]] = []
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
-        spread = ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+        spread = ways(tensor.split, layout.tensor, layout.sequence_parallel)
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
         rows.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
     return tuple(rows)
@@ -70,7 +70,7 @@ def _kept(
         return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
         together = max(1, -int(layers_of(layout.recompute)))
-        return (SavedTensor("layer input", "norms", spec.hidden / together, residual or width, "sequence"),)
+        return (SavedTensor("layer input", "norms", spec.stream_width / together, residual or width, "sequence"),)
     tensors = saved_tensors(spec, implementation, kind, width=width, residual=residual)
     modules = int(modules_of(layout.recompute, flash=implementation.flash))
     left = ((tensor, tensor.kept if tensor.by & modules else 1.0) for tensor in tensors)
@@ -102,7 +102,7 @@ def explain_stage(
     load = float(routed_load(layout, imbalance, capacity))
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
-        spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads))
+        spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel))
         explanation = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
         explanations.append(explanation.about(tensor.name))
     flying = float(in_flight(layout, stage))

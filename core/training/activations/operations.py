@@ -7,22 +7,27 @@ rotation, gates, the other products, the router, and routed experts, whose group
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from core.limits import cached
-from core.models.operation import Dispatch, GroupedLinear, Linear, Op
+from core.models.components import weight_flop
+from core.models.operation import AttentionCore, Dispatch, GroupedLinear, Linear, Op, Route
 from core.models.spec import TransformerSpec
-from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of, split_of
+from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
+from core.training.divided import most_ranks
 from core.training.layout import Layout
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
 """What brings a tensor in: nothing, tensor parallelism, expert parallelism."""
 
+_ROUNDED = 1e-9
+"""Share of layers that is none."""
 
 _NAMES: Mapping[str, str] = {
     "self_attn.q_a_proj": "query latent",
@@ -39,22 +44,64 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def _matmuls(spec: TransformerSpec, kind: LayerKind) -> list[Linear]:
-    """The matmuls of one layer with weights, without the router and the gate of shared experts.
+def _layers(spec: TransformerSpec, kind: LayerKind) -> Iterator[tuple[float, list[Linear]]]:
+    """Yield the matmuls that a layer runs one after the other, without the router and the gate of shared experts.
 
-    Where some layers have a state in place of attention, those of both follow each other.
+    Once for each kind of attention, or of a state in its place, with each network, and the share of layers that are so.
     """
-    ops = (op for op in layer_operations(spec, kind) if isinstance(op, Linear))
-    return [op for op in ops if op.block != "moe" or {op.reads[0].split, op.makes[0].split} != {"sequence"}]
+    ops = layer_operations(spec, kind)
+    chosen = {op.reads[0] for op in ops if isinstance(op, Route)}
+    matmuls = [op for op in ops if isinstance(op, Linear) and op.makes[0].width > 1 and op.makes[0] not in chosen]
+    *attended, last = _ended(op for op in matmuls if op.block in ATTENTION_BLOCKS)
+    *networks, _ = _ended(op for op in matmuls if op.block == "dense")
+    if kind == "experts":
+        networks = [[op for op in matmuls if op.block == "moe"]]
+    if spec.mixer and spec.mixer.parallel:
+        attended = [[op for part in attended for op in part]]
+    for share, first in _shared(spec, attended):
+        for also, second in _shared(spec, networks):
+            yield share * also, [*first, *second, *last]
+
+
+def _ended(matmuls: Iterable[Linear]) -> list[list[Linear]]:
+    """Return the matmuls up to each that ends a block, and the rest."""
+    parts: list[list[Linear]] = [[]]
+    for op in matmuls:
+        parts[-1].append(op)
+        if _row_parallel(op):
+            parts.append([])
+    return parts
+
+
+def _row_parallel(op: Linear) -> bool:
+    return (op.reads[0].split, op.makes[0].split) == ("tensor", "sequence")
+
+
+def _shared(spec: TransformerSpec, parts: list[list[Linear]]) -> Iterator[tuple[float, list[Linear]]]:
+    """Yield each part with the share of layers that run it, and an empty one for layers that run none."""
+    rest = 1.0
+    for part in parts:
+        rest -= _share(spec, part[-1])
+        yield _share(spec, part[-1]), part
+    if rest > _ROUNDED:
+        yield rest, []
+
+
+def _kept(spec: TransformerSpec, kind: LayerKind, *, last: bool = False) -> dict[Op, float]:
+    """Return the share of its layers in which each matmul is kept. last: that a layer ends with counts as kept, too."""
+    kept, run = defaultdict[Op, float](float), defaultdict[Op, float](float)
+    for share, matmuls in _layers(spec, kind):
+        plain = [op for op in matmuls if not isinstance(op, GroupedLinear)][::2]
+        for op in matmuls:
+            run[op] += share
+            kept[op] += share * (op in plain or (last and op is matmuls[-1]))
+    return {op: kept[op] / share for op, share in run.items()}
 
 
 def _share(spec: TransformerSpec, op: Op) -> float:
-    """Share of the layers that have an operation of attention, or of what replaces it."""
-    return op.layers / spec.layers if op.block in ATTENTION_BLOCKS else 1.0
-
-
-def _flop(spec: TransformerSpec, op: Linear) -> float:
-    return 2.0 * op.copies * op.reads[0].width * op.makes[0].width * _share(spec, op)
+    """Share of the layers of a kind that have an operation."""
+    there = spec.dense_layers if op.block == "dense" else spec.moe_layers if op.block == "moe" else spec.layers
+    return op.layers / there
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +125,26 @@ def kept_by_operation(
 ) -> tuple[KeptTensor, ...]:
     """What one layer keeps under per-operation recomputation. width, residual: as `saved_tensors` has them."""
 
-    def one(op: Op, name: str, split: Split, *, routed: bool = False) -> SavedTensor:
+    def one(op: Op, name: str, split: Split, share: float, *, routed: bool = False) -> SavedTensor:
         (made,) = op.makes
-        copies = made.copies if split == "tensor" or routed else 1  # networks on a token are summed
-        elements = made.width * copies * _share(spec, op)
-        return SavedTensor(name, part_of(op), elements, width, split, routed=routed)
+        return SavedTensor(name, part_of(op), made.width * made.copies * share, width, split, routed=routed)
 
-    tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"))]
+    ops = layer_operations(spec, kind)
+    tensors = [KeptTensor(SavedTensor("layer input", "norms", spec.stream_width, residual or width, "sequence"))]
     if implementation.flash:
-        heads = spec.attention_share * spec.heads
+        cores = [op for op in ops if type(op) is AttentionCore and op.every == 1]
+        heads = sum(_share(spec, op) * op.heads for op in cores)
+        given = sum(_share(spec, op) * op.makes[0].width for op in cores)
         tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", heads, FP32)))
-        given = heads * spec.value_dim
         tensors.append(KeptTensor(SavedTensor("attention kernel’s output", "attention", given, width)))
-    plain = [op for op in _matmuls(spec, kind) if not isinstance(op, GroupedLinear)]
-    for op in plain[::2]:
-        split = split_of(spec, op.makes[0].split)
-        tensors.append(KeptTensor(one(op, _name(op), "whole" if split == "sequence" else split)))
-    summed = [op for op in plain if (op.reads[0].split, op.makes[0].split) == ("tensor", "sequence")]
-    tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence"), "tensor") for op in summed]
-    for op in (op for op in layer_operations(spec, kind) if isinstance(op, Dispatch)):
-        both = (one(op, f"expert {way}", "sequence", routed=True) for way in ("inputs", "outputs"))
+    kept = _kept(spec, kind)
+    for op in (op for op in ops if kept.get(op) and not isinstance(op, GroupedLinear)):
+        split, share = most_ranks(op.makes[0].split, ops[ops.index(op) :]), kept[op] * _share(spec, op)
+        tensors.append(KeptTensor(one(op, _name(op), split, share)))
+    summed = [op for op in ops if isinstance(op, Linear) and _row_parallel(op)]
+    tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence", _share(spec, op)), "tensor") for op in summed]
+    for op in (op for op in ops if isinstance(op, Dispatch)):
+        both = (one(op, f"expert {way}", "sequence", 1.0, routed=True) for way in ("inputs", "outputs"))
         tensors += [KeptTensor(tensor, "expert") for tensor in both]
     return tuple(tensors)
 
@@ -111,10 +158,10 @@ def flop_again(spec: TransformerSpec) -> float:
 
     The last product of a layer is spared even where it is not kept: backward through the layer never reads it.
     """
-    total = 0.0
     kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
-    for kind, layers in kinds:
-        result = _matmuls(spec, kind) if layers else []
-        spared = {*[op for op in result if not isinstance(op, GroupedLinear)][::2], *result[-1:]}
-        total += layers * sum(_flop(spec, op) for op in result if op not in spared)
-    return total
+    return sum(
+        layers * _share(spec, op) * weight_flop(op) * (1.0 - kept)
+        for kind, layers in kinds
+        if layers
+        for op, kept in _kept(spec, kind, last=True).items()
+    )

@@ -7,6 +7,7 @@ is kept once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 from core.models.operation import (
@@ -29,7 +30,7 @@ from core.models.operation import (
     Writer,
 )
 from core.models.operation import Split as ModelSplit
-from core.models.operations import operations
+from core.models.operations import collapse_streams, operations
 from core.models.spec import TransformerSpec, modelled
 from core.training.activations.tensors import (
     DELTA_CHUNK,
@@ -42,6 +43,7 @@ from core.training.activations.tensors import (
     Split,
     written_as_gpt2,
 )
+from core.training.divided import most_ranks
 from core.training.layout import MODULES, LayerModule
 from core.training.tensors import CLASSES
 
@@ -127,7 +129,8 @@ def final_tensors(
     Models without a final norm are counted as if they had one.
     """
     head = Writer([], "head")
-    read = head.norm("norm", head.tensor("residual", spec.hidden, stream=True), spec.norm_vectors)
+    streams = head.tensor("residual", spec.stream_width, stream=True)
+    read = head.norm("norm", collapse_streams(head, spec, streams, spec.streams), spec.norm_vectors)
     head.linear("lm_head", read, spec.vocab, "tensor")
     return _Saved(spec, implementation, width, residual or width, tuple(head.written)).tensors()
 
@@ -141,7 +144,7 @@ class _Saved:
         self.spec, self.how, self.width, self.residual, self.ops = spec, how, width, residual, ops
         self.maker = {made: op for op in ops for made in op.makes}
         self.seen: set[Tensor] = set()
-        self.rows: dict[str, SavedTensor] = {}
+        self.rows: dict[tuple[str, Split], SavedTensor] = {}
         self.gpt2 = written_as_gpt2(spec, how)
         self.kind = spec.mixer.kind if spec.mixer else ""
         self.delta = self.kind in ("delta", "kda")
@@ -207,7 +210,7 @@ class _Saved:
         fed = 1.0 - self.how.partly.unfed_share if self.how.partly and name == "norm 1" else 1
         # A norm that is done again starts from its input as it was given.
         self.add(f"{name} input in fp32", op, x.width, FP32, x.split, kept=given / FP32, share=fed)
-        if self.spec.norm_vectors:
+        if op.weights:
             share = self.trained(op.weights[0].name)
             self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
 
@@ -217,10 +220,10 @@ class _Saved:
         if x in self.seen:
             return
         readers = [other for other in self.ops if isinstance(other, Linear) and x in other.reads]
-        casts, attended = len(readers), sum(reader.block in ATTENTION_BLOCKS for reader in readers)
-        if attended > 1 or x.block != op.block == "mixer":
-            # Counted like attention's three, or two, although a state has one and a gate would be a fourth.
-            casts += (1 if self.gpt2 else 2 if self.spec.latent else 3) - attended
+        often = [self.layers(reader) for reader in readers]
+        casts = sum(often) / self.layers(x)
+        if self.gpt2 and op.block == "layer":
+            casts = max(1, casts - 2)  # Queries, keys, and values are one matrix.
         if self.residual == self.width or self.how.shares_casts or isinstance(op, GroupedLinear):
             casts = 1
         maker = self.maker.get(x)
@@ -232,21 +235,12 @@ class _Saved:
             if x.stream
             else self.name(x)
         )
-        share = self.read_share(op, readers, casts, alike=bool(normed or x.stream)) if self.how.partly else 1
-        name += f", a cast for each of {casts} products" * (casts > 1)
+        trained = [self.trained(reader.weights[0].name) for reader in readers]
+        share = max(trained)
+        if casts > 1 and self.how.partly:
+            share = sum(map(mul, trained, often)) / self.layers(x) / casts
+        name += f", a cast for each of {casts:.3g} products" * (casts > 1)
         self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
-
-    def read_share(self, op: Op, readers: list[Linear], casts: int, *, alike: bool) -> float:
-        """The share of layers, or of casts, in which training reads what ``readers`` multiply. alike: the input of a
-        block."""
-        if alike and op.block != "head":
-            # Read by one block only, even where two share a norm, and by dense networks in mixtures, too.
-            blocks = ATTENTION_BLOCKS if op.block in ATTENTION_BLOCKS else ("dense", "moe")
-            every = (other for other in operations(self.spec) if other.block in blocks and isinstance(other, Linear))
-            given = [other for other in every if other.reads[0].name == op.reads[0].name]
-            readers = [other for other in given if other is op or other.makes[0].width > 1]
-        shares = [self.trained(reader.weights[0].name) for reader in readers]
-        return sum(shares) / casts if casts > 1 else max(shares)
 
     def attention(self, op: AttentionCore) -> None:
         """Queries, keys, and values, with scores or, from a flash kernel, with the output and a number per head."""
@@ -300,8 +294,16 @@ class _Saved:
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
                 square = isinstance(maker, AttentionCore) and not self.how.flash
                 share = self.trained("self_attn.o_proj") if square else 1
-                # Of several shared experts one output is counted.
-                self.keep(x, op, share=share, times=op.copies / x.copies)
+                self.keep(x, op, share=share)
+
+    def layers(self, of: Op | Tensor) -> float:
+        """In how many layers it is, were the network of all layers of the kind at hand."""
+        if isinstance(of, Tensor) and of.stream:
+            norms = (op for op in self.ops if isinstance(op, Norm) and of in op.reads)
+            return min(sum(map(self.layers, norms)) or self.spec.layers, self.spec.layers)
+        if of.block in ATTENTION_BLOCKS:
+            return of.layers
+        return self.spec.layers * (of.layers / self.spec.dense_layers if of.block == "dense" else 1)
 
     def trained(self, weight: str) -> float:
         """The share of layers in which the gradient of a weight, or an adapter, reads what the weight multiplies."""
@@ -333,8 +335,7 @@ class _Saved:
         if x not in self.seen:
             self.seen.add(x)
             by = self.modules(x, op) if by is None else by
-            layers = x.layers if x.block in ATTENTION_BLOCKS and not x.stream else self.spec.layers
-            elements = x.copies * x.width
+            elements, layers = x.copies * x.width, self.layers(x)
             self.add(name or self.name(x), op, elements, each or self.element(x), x.split, by=by, layers=layers, **rest)
 
     def add(
@@ -349,27 +350,22 @@ class _Saved:
         by: LayerModule | None = None,
         kept: float = 0.0,
         per_key: bool = False,
-        layers: int = 0,
+        layers: float = 0,
         share: float = 1,
         times: float = 1,
     ) -> None:
         """Keep what ``op`` reads or makes for its backward pass, in some layers of all."""
-        if op.block == "dense" and not (op.makes[0].stream or per_key):
-            share *= op.layers / self.spec.dense_layers
-        layers = layers or (op.layers if op.block in ATTENTION_BLOCKS else self.spec.layers)
-        mean = elements * share * times if layers == self.spec.layers else elements * share * layers / self.spec.layers
-        if name in self.rows:
-            mean += self.rows[name].elements
+        mean = elements * share * times * (layers or self.layers(op)) / self.spec.layers
         by = self.modules(op.makes[0], op) if by is None else by
-        divided, routed = split_of(self.spec, split), split.startswith("expert")
-        self.rows[name] = SavedTensor(name, part or part_of(op), mean, each, divided, by, kept, per_key, routed)
-
-
-def split_of(spec: TransformerSpec, split: ModelSplit) -> Split:
-    """What divides a saved tensor, but for expert parallelism, which divides the tokens of experts."""
-    if split == "kv" and spec.kv_heads < spec.heads:
-        return "key/value heads"
-    return "tensor" if split in ("tensor", "expert tensor", "kv") else "sequence"
+        # Expert parallelism divides the tokens of experts.
+        divided: Split = "sequence"
+        if split not in ("sequence", "whole", "expert"):
+            divided = most_ranks(split, self.ops[self.ops.index(op) :])
+        if earlier := self.rows.get((name, divided)):
+            mean += earlier.elements
+        self.rows[name, divided] = SavedTensor(
+            name, part or part_of(op), mean, each, divided, by, kept, per_key, split.startswith("expert")
+        )
 
 
 def part_of(op: Op) -> Part:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.limits import cached
+from core.models.operation import AttentionCore
+from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.training.activations.formulas import (
     in_flight_interleaved,
@@ -182,7 +185,7 @@ def _saved_beside(
             here = here + worth(sums.per_key) * seq_len
         if any(sums.routed):
             here = here + worth(sums.routed) * load * (_tokens_gathered(layout) if sums.split == "sequence" else 1.0)
-        total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+        total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel)
     return total
 
 
@@ -214,15 +217,15 @@ def _left_per_token(
         per_operation: Any = 0.0
         for tensor in kept_by_operation(spec, implementation, kind, *widths):
             size = tensor.present(layout) * float(tensor.tensor.elements * tensor.tensor.each)
-            spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+            spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel)
             per_operation = per_operation + size * (load if tensor.tensor.routed else 1) / spread
         left = pick(recompute == Recompute.PER_OPERATION, per_operation, left)
     return np.asarray(left, dtype=np.float64)
 
 
 def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
-    """Bytes per token of one vector of the hidden width, split where sequence parallelism splits it."""
-    return spec.hidden * width / ways("sequence", layout.tensor, layout.sequence_parallel, spec.kv_heads)
+    """Bytes per token of the residual stream, or of several, split where sequence parallelism splits it."""
+    return spec.stream_width * width / ways("sequence", layout.tensor, layout.sequence_parallel)
 
 
 def _gathered_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
@@ -235,8 +238,11 @@ def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layou
     if not implementation.ring_gathers:
         return 0.0
     context = np.asarray(layout.context)
-    keys = (spec.attention_share > 0) * spec.kv_heads * (spec.score_dim + spec.value_dim)
-    return (context > 1) * context * (width * keys / np.minimum(layout.tensor, spec.kv_heads))
+    cores = (op for op in operations(spec) if type(op) is AttentionCore)
+    keys = [
+        op.kv_heads * (op.key_dim + op.value_dim) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores
+    ]
+    return (context > 1) * context * (width * reduce(np.maximum, keys, 0))
 
 
 def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
@@ -354,7 +360,7 @@ def stage_activation_bytes(
         layers=stacked,
         working=np.asarray(tokens * (largest + beside) + copied),
         embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
-        head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
+        head=np.asarray(last * tokens * (given * (final / (spec.stream_width * stream)) + whole)),
         logits=np.asarray(last * logits),
         late=np.asarray(last * logits * _late_width(loss, width) / each),
         one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + beside), 0.0),

@@ -7,6 +7,7 @@ sliding window changes nothing: flash kernels keep no scores at all, and materia
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -25,9 +26,9 @@ LayerKind: TypeAlias = Literal["dense", "experts"]
 
 Part: TypeAlias = Literal["norms", "attention", "router", "feed-forward"]
 
-Split: TypeAlias = Literal["tensor", "key/value heads", "sequence", "whole"]
-"""What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
-number only under sequence parallelism; nothing. Context parallelism divides every tensor, by its tokens."""
+Split: TypeAlias = float | Literal["sequence"]
+"""The most tensor-parallel ranks that divide a tensor: any number, one for each key/value head, or one; or any number
+under sequence parallelism alone. Context parallelism divides every tensor, by its tokens."""
 
 Loss: TypeAlias = Literal["separate", "separate, logits kept", "fused", "compiled with the model"]
 """Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 when
@@ -175,7 +176,7 @@ class SavedTensor:
     part: Part
     elements: Any
     each: float
-    split: Split = "tensor"
+    split: Split = math.inf
     by: LayerModule = NOTHING
     kept: float = 0.0
     per_key: bool = False
@@ -187,8 +188,8 @@ def written_as_gpt2(spec: TransformerSpec, implementation: Implementation) -> bo
     return implementation.written_out and spec.position_kind == "learned"
 
 
-def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> Any:
+def ways(split: Split, tensor: Any, sequence_parallel: Any) -> Any:
     """Over how many ranks a tensor is spread, of ``tensor`` of them."""
-    if split in ("tensor", "whole"):
-        return tensor if split == "tensor" else 1
-    return 1 + sequence_parallel * (tensor - 1) if split == "sequence" else np.minimum(tensor, kv_heads)
+    if split == "sequence":
+        return 1 + sequence_parallel * (tensor - 1)
+    return 1 if split == 1 else tensor if split == math.inf else np.minimum(tensor, split)

@@ -18,6 +18,7 @@ from core.models.operation import Norm, Op, Split, Weight
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
+from core.training.divided import most_ranks
 from core.training.layout import Degrees, pick
 
 StageName: TypeAlias = Literal["first", "middle", "last"]
@@ -161,9 +162,11 @@ class Pieces:
     """Parameters of one tensor-parallel rank by what they belong to: one layer, or one end of the model."""
 
     every: Any
-    norms: Any
     dense: Any
     mixed: Any
+    norms: Any
+    dense_norms: Any
+    mixed_norms: Any
     experts: Any
     embedding: Any
     head: Any
@@ -180,27 +183,29 @@ def _place(op: Op, weight: Weight) -> str:
     if weight.split.startswith("expert"):
         return f"{op.block} experts"
     if isinstance(op, Norm) and op.block not in ("mixer", "mtp"):
-        return f"{op.block} norms" if op.block in ("embedding", "head") else "norms"
+        return f"{op.block} norms"
     if op.block == "head":
         return f"head {weight.kind}"
     return "layer" if op.block == "mixer" else op.block
 
 
 @cached("small_results_kept")
-def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split, float]]:
-    """Return parameters by place and by what divides them, of one layer or of one end.
+def _sums(spec: TransformerSpec) -> Mapping[str, Mapping[Split | float, float]]:
+    """Return parameters by place and by what divides them, of one layer or of one end; by key/value heads as a number.
 
-    Layers with attention and with a state are spread evenly, and so are norms: one layer has its share of each.
+    Layers with attention and with a state are spread evenly, and so are the norms before them: one layer has its share
+    of each.
     """
-    layers = dict.fromkeys(("layer", "norms"), spec.layers) | {"dense": spec.dense_layers}
-    layers |= dict.fromkeys(("moe", "moe experts"), spec.moe_layers)
-    sums: dict[str, dict[Split, float]] = {}
-    for op in operations(spec):
+    layers = {"layer": spec.layers, "dense": spec.dense_layers, "moe": spec.moe_layers}
+    sums: dict[str, dict[Split | float, float]] = {}
+    written = operations(spec)
+    for i, op in enumerate(written):
         for weight in op.weights:
             if not weight.shared or op.block == "head":
                 place, size = _place(op, weight), op.layers * weight.rows * weight.columns * weight.count
                 by = sums.setdefault(place, {})
-                by[weight.split] = by.get(weight.split, 0) + size / layers.get(place, 1)
+                split = most_ranks(weight.split, written[i:]) if weight.split == "kv" else weight.split
+                by[split] = by.get(split, 0) + size / layers.get(place.split()[0], 1)
     return sums
 
 
@@ -211,13 +216,16 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
     multiple of the ranks, at no parameters. Routed experts lie on ``expert`` ranks, each divided over ``expert_split``.
     A tied head on another stage than the embedding is a copy of it.
     """
-    sums, kv_ranks = _sums(spec), np.minimum(degrees.tensor, spec.kv_heads)
+    sums = _sums(spec)
 
     def held(place: str) -> Any:
         by = sums.get(place, {})
-        whole, divided, kv = (by.get(split, 0.0) for split in ("whole", "tensor", "kv"))
-        if not divided and not kv:
+        whole, divided = (by.get(split, 0.0) for split in ("whole", "tensor"))
+        kinds = {heads: size for heads, size in by.items() if not isinstance(heads, str)}
+        if not divided and not kinds:
             return whole
+        kv, each = sum(kinds.values()), [size / np.minimum(degrees.tensor, heads) for heads, size in kinds.items()]
+        kv_ranks = kv / sum(each) if each else 1.0  # a mean where kinds of attention have other heads
         return tensor_rank_parameters.over(
             whole=whole, divided=divided, tensor=degrees.tensor, kv=kv, kv_ranks=kv_ranks
         )
@@ -232,9 +240,11 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
     table, bias, tied = held("head head"), held("head vector"), float(spec.tied_head)
     return Pieces(
         every=held("layer"),
-        norms=held("norms"),
         dense=held("dense"),
         mixed=held("moe"),
+        norms=held("layer norms"),
+        dense_norms=held("dense norms"),
+        mixed_norms=held("moe norms"),
         experts=experts,
         embedding=held("embedding"),
         head=table * pick(degrees.pipeline > 1, 1.0, 1.0 - tied) + bias + held("head matrix"),
@@ -251,10 +261,13 @@ def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
     """Parameters of one rank of ``stage``. Multi-token prediction lies on the last one, with the embedding it needs."""
     moe, last = stage.moe_layers, stage.last
     dense = stage.layers - moe
-    network = np.maximum(pieces.dense * (dense > 0), pieces.mixed * (moe > 0))
+    network = np.maximum(
+        (pieces.dense + pieces.dense_norms) * (dense > 0), (pieces.mixed + pieces.mixed_norms) * (moe > 0)
+    )
+    norms = stage.layers * pieces.norms + dense * pieces.dense_norms + moe * pieces.mixed_norms
     return RankParameters(
         layers=stage.layers * pieces.every + dense * pieces.dense + moe * pieces.mixed + last * pieces.predicted,
-        norms=stage.layers * pieces.norms + stage.first * pieces.first_norms + last * pieces.last_norms,
+        norms=norms + stage.first * pieces.first_norms + last * pieces.last_norms,
         experts=moe * pieces.experts + last * pieces.predicted_experts,
         embedding=pieces.embedding * np.maximum(stage.first, last * pieces.untied_prediction),
         head=last * pieces.head,

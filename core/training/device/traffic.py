@@ -87,7 +87,7 @@ def sent_widths(spec: TransformerSpec) -> SentWidths:
         match op:
             case AttentionCore(block="layer"):
                 for x in op.cached:
-                    kept[most_ranks(x.split, (op,))] += share * x.width
+                    kept[most_ranks(x.split, (op,))] += share * x.width / op.every
             case Linear(reads=(x,), makes=(y,)):
                 divided = x.split in ("tensor", "expert tensor")
                 summed |= {(op.block, x.split)} if divided else set()
@@ -122,13 +122,13 @@ def gathered_tokens(times: Any, size: Any, d: Degrees) -> Any:
     return d.sends_tokens * ring_bytes.over(times=2.0 * times, size=size / d.tensor * split, ranks=split)
 
 
-def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
-    """What one rank sends to the next stage of a micro-batch's ``hidden`` bytes: its share with sequence parallelism.
+def handed_on(d: Degrees, stream: Any, scattered: Counts = 0) -> Any:
+    """What one rank sends on of a micro-batch's residual ``stream``, in bytes: its share with sequence parallelism.
 
     Without it each tensor-parallel rank sends all of them, as Megatron-Core does, unless they are ``scattered`` for it
     and gathered again, as Megatron-LM did in 2021 (Narayanan et al. 2021, section 4.1).
     """
-    return hidden / pick((d.sequence_parallel > 0) | (scattered > 0), d.tensor, 1.0)
+    return stream / pick((d.sequence_parallel > 0) | (scattered > 0), d.tensor, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def traffic_per_step(
     sent = Traffic(
         tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor)
         + gathered_tokens(many * moe * (2 + again), dispatched, d),
-        pipeline=many * d.interleave * neighbours * handed_on(d, hidden * policy.residual.bytes / width),
+        pipeline=many * d.interleave * neighbours * handed_on(d, tokens * spec.stream_width * policy.residual.bytes),
         data=_data(rank.dense[0], d.shards, d, policy, regathers)
         + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy, regathers),
         expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=dispatched / d.tensor, ranks=d.expert),

@@ -11,7 +11,7 @@ from core.benchmark.best import squares
 from core.benchmark.points import Point
 from core.benchmark.programme import MISALIGNED
 from core.benchmark.record import Record
-from core.views.benchmark.common import rate_text, rate_ticks
+from core.views.benchmark.common import point_rate_text, rate_text, rate_ticks, rate_title
 from core.views.benchmark.matmul import Bar
 from core.views.common.chart import (
     MONO,
@@ -60,7 +60,7 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     """
     values = [v for bar in bars for v in (bar.rate, bar.high, bar.peak) if not math.isnan(v)]
     top = max(values, default=1e9)
-    unit, scale = ("TFLOP/s", 1e12) if top >= 1e12 else ("GFLOP/s", 1e9)
+    prefix, scale = ("T", 1e12) if top >= 1e12 else ("G", 1e9)
     span = 1.3 * top / scale
     ys = np.arange(len(bars), dtype=np.float64)
     rate, low, high, peak = np.array([(b.rate, b.low, b.high, b.peak) for b in bars]).T / scale
@@ -79,7 +79,7 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
             "markers",
             peak[known],
             ys[known],
-            [f"{bar.dtype}: dense peak {rate_text(bar.peak)}" for bar in bars if not math.isnan(bar.peak)],
+            [f"{bar.dtype}: dense peak {rate_text(bar.peak, bar.dtype)}" for bar in bars if not math.isnan(bar.peak)],
             marker={"symbol": "line-ns", "size": 26, "line": {"width": 2.5, "color": palette.text}},
         ),
     ]
@@ -91,7 +91,7 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
         height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
         xaxis=axis(
             palette,
-            f"achieved rate, {unit}" if values else "",
+            rate_title((b.dtype for b in bars if not math.isnan(b.rate)), prefix) if values else "",
             range=[0, span],
             fixedrange=True,
             showticklabels=bool(values),
@@ -126,7 +126,7 @@ def rates_key(bars: Sequence[Bar]) -> str:
 def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]:
     """Small rings under each bar: the rates at the other sizes."""
     rows = [
-        (y + 0.34, rate / scale, f"{bar.dtype}, {size}: {rate_text(rate)}")
+        (y + 0.34, rate / scale, f"{bar.dtype}, {size}: {rate_text(rate, bar.dtype)}")
         for y, bar in enumerate(bars)
         for size, rate in bar.others
     ]
@@ -138,7 +138,8 @@ def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]
 
 
 def _hover(bar: Bar) -> str:
-    return f"{bar.dtype}: median {rate_text(bar.rate)}<br>p10–p90 {rate_text(bar.low)} to {rate_text(bar.high)}"
+    low, median, high = (rate_text(rate, bar.dtype) for rate in (bar.low, bar.rate, bar.high))
+    return f"{bar.dtype}: median {median}<br>p10–p90 {low} to {high}"
 
 
 def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, some: bool) -> list[Figure]:
@@ -159,11 +160,11 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
         elif 0 <= peak - end < _LABEL_SHARE * span:
             end = peak
         strong = {"family": MONO, "size": 14, "color": colour}
-        message = f"<b>{rate_text(bar.rate)}</b>"
+        message = f"<b>{rate_text(bar.rate, bar.dtype)}</b>"
         texts.append(label(palette, message, x=end, xshift=12, font=strong, **left))
     if not math.isnan(peak) or (some and not math.isnan(bar.rate)):
         last = max([bar.rate, *(rate for _, rate in bar.others)]) / scale  # behind all rings
-        text, at = ("peak unknown", last) if math.isnan(peak) else (f"peak {rate_text(bar.peak)}", peak)
+        text, at = (bar.no_peak, last) if math.isnan(peak) else (f"peak {rate_text(bar.peak, bar.dtype)}", peak)
         texts.append(label(palette, text, quiet, x=at, y=y + _UNDER, xshift=5, xanchor="left"))
     return texts
 
@@ -190,6 +191,8 @@ def curves(record: Record, palette: Palette) -> Figure:
     low = math.log10(min(rates))
     room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
     ends_at = [low - 0.06 * room, low + 1.08 * room]
+    title = rate_title(dtype for dtype, _ in lines)
+    ticks = rate_ticks(*ends_at, unit=":" not in title)
     return figure(
         palette,
         data,
@@ -204,7 +207,7 @@ def curves(record: Record, palette: Palette) -> Figure:
             range=_padded(sizes),
             fixedrange=True,
         ),
-        yaxis=axis(palette, "achieved rate", type="log", range=ends_at, fixedrange=True, **rate_ticks(*ends_at)),
+        yaxis=axis(palette, title, type="log", range=ends_at, fixedrange=True, **ticks),
         annotations=_line_ends(palette, ends, 1.14 * room),
         margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
     )
@@ -216,7 +219,7 @@ def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette:
         mode,
         [p.shape[0] for p in points],
         rate,
-        [f"{dtype}, n = {p.shape[0]:,}: {rate_text(p.rate)}" for p in points],
+        [f"{dtype}, n = {p.shape[0]:,}: {point_rate_text(p)}" for p in points],
         error_y=whiskers(low, rate, high, palette.muted, thickness=1, width=3),
         line={"color": palette.compute_bound, "width": 2},
         marker={"symbol": symbol, "size": 8, "color": palette.compute_bound},
@@ -244,7 +247,7 @@ def curves_alt(record: Record) -> str:
         if len(points) > 1:
             first, top = points[0], max(points, key=lambda p: p.rate)
             sentences.append(
-                f"{dtype} from {rate_text(first.rate)} at n = {first.shape[0]:,} to {rate_text(top.rate)} at "
+                f"{dtype} from {point_rate_text(first)} at n = {first.shape[0]:,} to {point_rate_text(top)} at "
                 f"{top.shape[0]:,}"
             )
     return f"Rate over the size of square matmuls: {'; '.join(sentences) or 'one size only'}."

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Kind, Point
 from core.benchmark.record import Record
-from core.units import format_quantity, significant
+from core.hardware.accelerators import rate_kind
+from core.units import SI_POWERS, UNIT, format_quantity, significant
 
 SUSTAINED_S = 10.0
 """Timed seconds from which a rate counts as sustained: by then power and temperature limits show."""
@@ -17,12 +19,15 @@ SUSTAINED_S = 10.0
 OVER = 1.0
 """Above this share of a dense peak the peak is in doubt, not the clock."""
 
-_SCALES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
+def rate_text(rate: float, dtype: str = "") -> str:
+    """A rate to three digits: 790 TFLOP/s, of int8 790 TOP/s."""
+    return format_quantity(rate, rate_kind(dtype), 3)
 
 
-def rate_text(rate: float) -> str:
-    """A rate to three digits: 790 TFLOP/s."""
-    return format_quantity(rate, "flop_per_s", 3)
+def point_rate_text(point: Point) -> str:
+    """The rate of a point in the unit of its dtype."""
+    return rate_text(point.rate, point.item.name)
 
 
 def bandwidth_text(rate: float) -> str:
@@ -30,23 +35,34 @@ def bandwidth_text(rate: float) -> str:
     return format_quantity(rate, "bytes_per_s", 3)
 
 
-def spread(low: float, middle: float, high: float, kind: str = "flop_per_s") -> str:
-    """A range of rates, both ends in the unit of the middle."""
-    unit = format_quantity(middle, "flop_per_s" if kind == "flop_per_s" else "bytes_per_s", 3).split(" ")[1]
-    scale = _SCALES[unit[: -len("FLOP/s" if kind == "flop_per_s" else "B/s")]]
+def rate_title(dtypes: Iterable[str], prefix: str = "") -> str:
+    """The title of an axis of rates in ``dtypes``."""
+    names = {UNIT[rate_kind(dtype)]: dtype for dtype in dtypes}
+    units = sorted(f"{prefix}{unit}" for unit in names or (UNIT["flop_per_s"],))
+    if len(units) > 1:
+        units = [units[0], f"{names[UNIT['op_per_s']]}: {units[1]}"]
+    return f"achieved rate ({'; '.join(units)})"
+
+
+def spread(point: Point) -> str:
+    """The p10–p90 range of a point's rates, both ends in the unit of the median."""
+    unit = point_rate_text(point).split(" ")[1]
+    scale = 10.0 ** SI_POWERS[unit.removesuffix(UNIT[rate_kind(point.item.name)])]
+    low, high = point.p10_rate, point.p90_rate
     return f"{significant(low / scale, 3)}–{significant(high / scale, 3)} {unit}"
 
 
-def rate_ticks(low: float, high: float) -> dict[str, list[Any]]:
+def rate_ticks(low: float, high: float, *, unit: bool = True) -> dict[str, list[Any]]:
     """Ticks of a logarithmic axis of rates between powers ``low`` and ``high`` of ten: powers where there are three,
-    else one, two and five times them, or finer."""
+    else one, two and five times them, or finer. unit: whether a tick has it, and not just the prefix."""
     values: list[float] = []
     for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
         powers = range(math.floor(low), math.ceil(high) + 1)
         values = [step * 10.0**k for k in powers for step in steps if low <= math.log10(step) + k <= high]
         if len(values) > 2:
             break
-    return {"tickvals": values, "ticktext": [rate_text(value) for value in values]}
+    ending = "" if unit else UNIT["flop_per_s"]
+    return {"tickvals": values, "ticktext": [rate_text(value).removesuffix(ending) for value in values]}
 
 
 def when(record: Record) -> str:

@@ -12,6 +12,7 @@ from core.benchmark.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.benchmark.points import Point, Refusal, clip
 from core.benchmark.record import Record
 from core.formula import Explanation
+from core.hardware.accelerators import rate_kind
 from core.products import matmul_flop
 from core.units import QuantityText, format_duration, format_exact, format_quantity, scientific, significant
 from core.views.benchmark.common import (
@@ -20,6 +21,7 @@ from core.views.benchmark.common import (
     device_phrase,
     measured_line,
     of_kind,
+    point_rate_text,
     rate_text,
     spread,
     subject,
@@ -43,7 +45,8 @@ CHECK = "over 100 %: check the peak"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row of the chart. Rates in FLOP/s, NaN where unknown; ``note`` says what there is instead of a rate.
+    """One row of the chart. Rates in operations per second, NaN where unknown; ``note`` says what there is instead of a
+    rate, ``no_peak`` instead of a peak.
 
     others: rates at the other sizes, each with its size in words.
     """
@@ -55,6 +58,7 @@ class Bar:
     high: float
     peak: float
     note: str
+    no_peak: str
     others: tuple[tuple[str, float], ...] = ()
 
 
@@ -82,16 +86,16 @@ def answer(record: Record) -> tuple[str, str]:
     assert top is not None  # noqa: S101 - the caller has looked
     who = subject(record)
     if is_spread(top):
-        text = spread(top.p10_rate, top.rate, top.p90_rate)
+        text = spread(top)
         return (
             f"{who} ran **too unevenly to say how fast it is**: {top.item.name} at {_size(top)} went at {text} "
             "(p10–p90 of its runs).",
             "Something else probably used it meanwhile: measure again when nothing else runs. The best of "
-            f"{top.runs:,} runs reached {rate_text(top.best_rate)}; "
+            f"{top.runs:,} runs reached {rate_text(top.best_rate, top.item.name)}; "
             f"one run is no rate that a plan can count on. {' '.join(_about(record))}",
         )
     sheet = datasheet_of(record)
-    sentence = f"{who} reached **{rate_text(top.rate)}** in {top.item.name} at {_size(top)}"
+    sentence = f"{who} reached **{point_rate_text(top)}** in {top.item.name} at {_size(top)}"
     share = share_of_peak(top.rate, _peak(sheet, top))
     if not math.isnan(share):
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
@@ -130,7 +134,8 @@ def _circumstances(record: Record, top: Point) -> list[str]:
     threads = record.facts.threads if record.facts else 0
     on = f" on {threads} thread{'s' if threads != 1 else ''}" if threads else ""
     sentences = [
-        f"Median of {top.runs:,} runs in {format_duration(top.duration_s, 2)}{on}; best {rate_text(top.best_rate)}."
+        f"Median of {top.runs:,} runs in {format_duration(top.duration_s, 2)}{on}; best "
+        f"{rate_text(top.best_rate, top.item.name)}."
     ]
     long = [p for dtype in record.programme.dtypes for p in sustained(record.points, dtype)]
     for point in long:
@@ -138,7 +143,7 @@ def _circumstances(record: Record, top: Point) -> list[str]:
         text = f", {format_quantity(speed_ratio(point.rate, burst.rate), 'ratio', 3)} of its burst" if burst else ""
         lasted = format_duration(point.duration_s, 2)
         sentences.append(
-            f"Kept up for {lasted}, {point.item.name} at {_size(point)} ran at {rate_text(point.rate)}{text}."
+            f"Kept up for {lasted}, {point.item.name} at {_size(point)} ran at {point_rate_text(point)}{text}."
         )
     if not long and top.duration_s < SUSTAINED_S:
         sentences.append("A burst: for hours a device may not hold it.")
@@ -163,7 +168,7 @@ def warning(record: Record) -> str:
     doubtful = [p for p in bests(record) if is_spread(p)]
     if not doubtful or (top is not None and is_spread(top)):
         return ""
-    text = listed([f"{p.item.name} p10–p90 {spread(p.p10_rate, p.rate, p.p90_rate)}" for p in doubtful])
+    text = listed([f"{p.item.name} p10–p90 {spread(p)}" for p in doubtful])
     return f"**The runs spread widely** ({text}): something else probably used this device meanwhile; measure again."
 
 
@@ -174,7 +179,8 @@ def disturbed(record: Record) -> str:
         for a, b in reversed_dtypes(record).values()
     ]
     reasons += [
-        f"{p.item.name} reached {rate_text(p.rate)} in {top.item.name}, the fastest square {rate_text(top.rate)}"
+        f"{p.item.name} reached {rate_text(p.rate, top.item.name)} in {top.item.name}, the fastest square "
+        f"{point_rate_text(top)}"
         for p, top in above_the_squares(record)
     ]
     text = f"**Something disturbed this measurement**: {'; '.join(reasons)}. Measure again when nothing else runs."
@@ -189,12 +195,12 @@ def bars(record: Record, *, doing: str = "") -> tuple[Bar, ...]:
         if top is not None:
             rest = tuple((_size(p), p.rate) for p in squares(record.points, dtype) if p is not top)
             ends = (top.rate, top.p10_rate, top.p90_rate)
-            result.append(Bar(dtype, _size(top), *ends, _peak(sheet, top), "", rest))
+            result.append(Bar(dtype, _size(top), *ends, _peak(sheet, top), "", _no_peak(sheet, top), rest))
             continue
         text = _missing(record, dtype, doing)
         # What cannot be measured has nothing to stand beside a peak, and its reason needs the room.
         waits = text in ("waiting", "measuring …")
-        result.append(Bar(dtype, "", nan, nan, nan, peak_of(sheet, dtype) if waits else nan, text))
+        result.append(Bar(dtype, "", nan, nan, nan, peak_of(sheet, dtype) if waits else nan, text, ""))
     return tuple(result)
 
 
@@ -202,6 +208,11 @@ def _peak(sheet: Datasheet, point: Point) -> float:
     """The peak that a rate is shown as a share of; NaN where none is known, or the rate is not of its units."""
     peak = peak_of(sheet, point.item.name)
     return math.nan if point.item.name == "int8" and point.rate < PLAUSIBLE * peak else peak
+
+
+def _no_peak(sheet: Datasheet, point: Point) -> str:
+    """What is said instead of a peak, or of a share of one."""
+    return "peak unknown" if math.isnan(peak_of(sheet, point.item.name)) else "not compared with its peak"
 
 
 def _refused(record: Record, dtype: str) -> list[Refusal]:
@@ -229,7 +240,9 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
     for p in bests(record):
         dtype = p.item.name
         share = share_of_peak(p.rate, _peak(sheet, p))
-        text = format_quantity(share, "ratio", 3)
+        text = "unknown" if math.isnan(peak_of(sheet, dtype)) else "not compared"
+        if not math.isnan(share):
+            text = format_quantity(share, "ratio", 3)
         if isinstance(text, QuantityText) and share > OVER:
             text = text.written(f"{text} ({CHECK})")
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
@@ -237,8 +250,8 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
         times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base and _sure(p, base) else "unknown"
         times += " (disturbed)" if dtype in wrong else ""
         error = error_text(p)
-        median = rate_text(p.rate)
-        ends = spread(p.p10_rate, p.rate, p.p90_rate)
+        median = point_rate_text(p)
+        ends = spread(p)
         result.append((dtype, format_exact(p.shape[0]), median, ends, format_exact(p.runs), *shares, times, error))
     return tuple(result)
 
@@ -251,7 +264,13 @@ def _sure(point: Point, base: Point) -> bool:
 def remarks(record: Record) -> tuple[str, ...]:
     """What the table has no column for: refusals in the library's own words, clocks, temperatures and power."""
     points = of_kind(record, "matmul")
-    return (*_refusals(record), *_launches(record, points), *_conditions(record, points), *_notes(points))
+    return (
+        *_refusals(record),
+        *_launches(record, points),
+        *_conditions(record, points),
+        *_not_compared(record),
+        *_notes(points),
+    )
 
 
 def _refusals(record: Record) -> list[str]:
@@ -310,6 +329,17 @@ def _throttled(points: Sequence[Point]) -> str:
     )
 
 
+def _not_compared(record: Record) -> list[str]:
+    """That a rate is not shown as a share of a peak that is known, and why."""
+    sheet = datasheet_of(record)
+    return [
+        f"{p.item.name} reached {point_rate_text(p)} of the {rate_text(peak, p.item.name)} in the datasheet. That is "
+        "too little for this device’s int8 units, so Napkin shows no share of their peak."
+        for p in bests(record)
+        if math.isnan(_peak(sheet, p)) and not math.isnan(peak := peak_of(sheet, p.item.name))
+    ]
+
+
 def _notes(points: Sequence[Point]) -> list[str]:
     return list(dict.fromkeys(f"{p.item.name}: {p.note}." for p in points if p.note))
 
@@ -318,8 +348,8 @@ def chart_alt(record: Record) -> str:
     """The chart's takeaway for those who do not see it."""
     sheet = datasheet_of(record)
     sentences = [
-        f"{p.item.name} {rate_text(p.rate)}"
-        + ("" if math.isnan(peak := _peak(sheet, p)) else f" of {rate_text(peak)} peak")
+        f"{p.item.name} {point_rate_text(p)}"
+        + ("" if math.isnan(peak := _peak(sheet, p)) else f" of {rate_text(peak, p.item.name)} peak")
         for p in bests(record)
     ]
     none = [dtype for dtype in record.programme.dtypes if best_square(record, dtype) is None]
@@ -337,9 +367,15 @@ def explanations(record: Record) -> tuple[Explanation, ...]:
     base = best_square(record, "fp32")
     for p in tops:
         dtype, peak = p.item.name, _peak(sheet, p)
-        result.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(f"{dtype}, median"))
+        kind = rate_kind(dtype)
+        rate = achieved_rate.explain({"": kind}, flop=p.flop, seconds=p.median_s)
+        result.append(rate.about(f"{dtype}, median"))
         if not math.isnan(peak):
-            result.append(share_of_peak.explain(rate=p.rate, peak=peak).about(f"{dtype}, {sheet.name}"))
+            result.append(
+                share_of_peak.explain({"rate": kind, "peak": kind}, rate=p.rate, peak=peak).about(
+                    f"{dtype}, {sheet.name}"
+                )
+            )
         if base and base is not p and _sure(p, base):
-            result.append(speed_ratio.explain(fast=p.rate, slow=base.rate).about(f"{dtype} and fp32"))
+            result.append(speed_ratio.explain({"fast": kind}, fast=p.rate, slow=base.rate).about(f"{dtype} and fp32"))
     return tuple(result)

@@ -13,7 +13,7 @@ from core.benchmark.programme import LayerShape
 from core.benchmark.record import Record
 from core.formula import Explanation
 from core.units import format_bytes, format_duration, format_exact, format_quantity, significant
-from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, subject
+from core.views.benchmark.common import bandwidth_text, of_kind, point_rate_text, rate_text, subject
 from core.views.benchmark.matmul import error_text
 from core.views.common.chart import MONO, Figure, as_typed, axis, figure, label, marks, rule, whiskers
 from core.views.common.palette import Palette
@@ -100,7 +100,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
             _of(p),
             format_duration(p.median_s, 3),
             f"{format_duration(p.p10_s, 3)} to {format_duration(p.p90_s, 3)}",
-            rate_text(p.rate) if p.flop else "",
+            point_rate_text(p) if p.flop else "",
             bandwidth_text(p.bandwidth) if p.bytes else "",
             format_exact(p.runs),
             "" if p.relative_error is None else error_text(p),

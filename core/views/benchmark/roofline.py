@@ -17,11 +17,17 @@ from core.formula import Explanation
 from core.hardware.operations import Placed, Work, place, ridge_point
 from core.units import format_quantity
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
-from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks, part_labels
+from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks
+from core.views.common.dot_labels import Boxes, label_dots, text_box
 from core.views.common.palette import Palette
 from core.wording import listed
 
 _HEIGHT = 440
+_PLOT = 379.0
+"""Pixels of the height that are within the axes."""
+
+_RAISED = 10.0
+"""Pixels from the height of a text that stands on it to the text's middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
     x = np.geomspace(low / 2, high * 2, 121)
     tops = [roof.top, sheet.top if sheet.known else 0.0]
     floor = min([*(p.rate for p in points), min(roof.top, low * roof.bandwidth)])
-    y_range = [math.log10(floor) - 0.3, math.log10(max([*tops, *(p.rate for p in points)])) + 0.3]
+    y_range = [math.log10(floor) - 0.3, math.log10(max([*tops, *(p.rate for p in points)])) + 0.4]
     data = [_line(x, roof.bandwidth, peak, "solid", palette) for peak in roof.peaks.values() if not math.isnan(peak)]
     if sheet.known:
         data.append(_line(x, sheet.bandwidth, sheet.top, "dash", palette))
@@ -72,7 +78,8 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
         some = [p for p in points if (roof.place(p).bound == "memory") == bound]
         if some:
             data.append(_dots(some, symbol, colour, palette))
-    width = y_range[1] - y_range[0]
+    others = [*_regions(palette, ridge, low / 2, high * 2, y_range[0]), *_roofs(palette, roof)]
+    x_range = [math.log10(low / 2), math.log10(high * 2)]
     return figure(
         palette,
         data,
@@ -80,11 +87,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
         hovermode="closest",
         xaxis=log_axis(palette, "FLOPs per byte of memory traffic", low / 2, high * 2, fixedrange=True, dtick=1),
         yaxis=axis(palette, "achieved rate", type="log", range=y_range, fixedrange=True, **rate_ticks(*y_range)),
-        annotations=[
-            *_regions(palette, ridge, low / 2, high * 2, y_range[0]),
-            *_roofs(palette, roof, high * 2),
-            *_names(palette, points, width),
-        ],
+        annotations=[*others, *_names(palette, points, (x_range, y_range), others)],
     )
 
 
@@ -118,29 +121,46 @@ def _regions(palette: Palette, ridge: float, low: float, high: float, floor: flo
     ]
 
 
-def _roofs(palette: Palette, roof: Roof, right: float) -> list[Figure]:
-    at: Figure = {"x": math.log10(right), "xanchor": "right", "yanchor": "bottom", "xshift": -4}
+def _roofs(palette: Palette, roof: Roof) -> list[Figure]:
+    """The name of each roof at its ridge, above the slope, where no dot can be."""
+    at: Figure = {"xanchor": "right", "yanchor": "bottom", "xshift": -28}
     known = {dtype: peak for dtype, peak in roof.peaks.items() if not math.isnan(peak)}
-    return [label(palette, f"{dtype} {rate_text(peak)}", y=math.log10(peak), **at) for dtype, peak in known.items()]
-
-
-def _names(palette: Palette, points: Sequence[Point], width: float) -> list[Figure]:
-    """The name of every dot right of it; those that would lie on each other are moved apart."""
-    notes = [
+    return [
         label(
             palette,
-            as_typed(p.item.label if p.item.kind == "matmul" else p.item.name),
-            x=math.log10(p.flop / p.bytes),
-            y=math.log10(p.rate),
-            xanchor="left",
-            xshift=9,
-            colour=palette.muted,
-            size=11,
+            f"{dtype} {rate_text(peak)}",
+            x=math.log10(ridge_point(peak, roof.bandwidth)),
+            y=math.log10(peak),
+            **at,
         )
-        for p in points
+        for dtype, peak in known.items()
     ]
-    part_labels(notes, (_HEIGHT - 80) / width, 14)
-    return notes
+
+
+def _names(
+    palette: Palette, points: Sequence[Point], axes: Sequence[Sequence[float]], others: Sequence[Figure]
+) -> list[Figure]:
+    """The names of the dots, as many as fit. axes: their ends. others: annotations that are there already."""
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        share, up = ((v - low) / (high - low) for v, (low, high) in zip((x, y), axes, strict=True))
+        return share, up * _PLOT
+
+    at = [(math.log10(p.flop / p.bytes), math.log10(p.rate)) for p in points]
+    taken: list[Boxes] = []
+    for note in others:
+        share, up = place(note["x"], note["y"])
+        side = -1.0 if note.get("xanchor") == "right" else 0.0
+        taken.append(text_box(note["text"], share, note.get("xshift", 0), up + _RAISED, note["font"]["size"], side))
+    labels = label_dots(palette, [as_typed(short_name(p)) for p in points], [place(*dot) for dot in at], _PLOT, taken)
+    return [note | {"x": x, "y": y} for note, (x, y) in zip(labels, at, strict=True) if note]
+
+
+def short_name(point: Point) -> str:
+    """What was timed, in as few words as tell the dots apart."""
+    item = point.item
+    which = item.label.split(",")[0].replace("forward", "fwd").replace("backward", "bwd").replace(" and ", " + ")
+    return item.label if item.kind == "matmul" else f"{item.name}, {which}"
 
 
 def takeaway(record: Record, roof: Roof, sheet: Roof) -> str:

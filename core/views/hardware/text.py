@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from core.hardware.accelerators import Accelerator, find
+from core.hardware.accelerators import Accelerator, find, rate_kind
 from core.hardware.operations import peak_from_clock, ridge_point
 from core.units import format_bytes, format_quantity
 from core.wording import price, signed
@@ -23,17 +23,17 @@ def peaks(device: Accelerator) -> list[tuple[str, str, str, str]]:
     return [
         (
             dtype.replace("_", " "),
-            format_quantity(rate, "flop_per_s"),
-            times(rate, usual.peak(dtype)),
+            format_quantity(rate, rate_kind(dtype)),
+            times(rate, usual.peak(dtype), dtype),
             format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte"),
         )
         for dtype, rate in device.peaks
     ]
 
 
-def times(rate: float, usual: float) -> str:
+def times(rate: float, usual: float, dtype: str) -> str:
     """``3.17 × 312 TFLOP/s``; empty where the other one has no such rate."""
-    return "" if math.isnan(usual) else f"{rate / usual:.3g} × {format_quantity(usual, 'flop_per_s')}"
+    return "" if math.isnan(usual) else f"{rate / usual:.3g} × {format_quantity(usual, rate_kind(dtype))}"
 
 
 def datasheet(device: Accelerator) -> str:
