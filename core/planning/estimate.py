@@ -44,16 +44,7 @@ from core.planning.layout import (
 )
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Find, Plan, whole_accelerators
-from core.planning.solving import (
-    ENDS,
-    MIDDLE,
-    SolvedRun,
-    Terms,
-    problem_of,
-    solve,
-    unanswerable,
-    untrainable,
-)
+from core.planning.solving import ENDS, MIDDLE, SolvedRun, Terms, problem_of, solve, unanswerable, untrainable
 from core.planning.trl import cannot_run, trl
 from core.runs.conventions import TokenWork
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, node_power, part_of_node, peak_power

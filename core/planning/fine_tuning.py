@@ -19,9 +19,8 @@ from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
 from core.serving.serving import DEGREES, Serving, divides, serving
 from core.training.device.host import host_lacks
-from core.training.device.largest import largest_micro_batch, largest_seq_len, split_sequence
-from core.training.device.memory import DeviceMemory
-from core.training.device.setup import Setup
+from core.training.device.memory import DeviceMemory, Setup
+from core.training.device.peak import largest_micro_batch, largest_seq_len, split_sequence
 from core.training.layout import LayoutError
 from core.training.trained import EVERYTHING, parts_of_training
 

@@ -14,10 +14,10 @@ from core.planning.layout import own_layout, resolve_layout, tried_layouts
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.planning.solving import allocations, first_place, largest_size, rounded_down
+from core.training.device.inputs import explain_largest
 from core.training.device.memory import DeviceMemory
-from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
-from core.training.optimizer_state import explain_state_bytes
+from core.training.optimizers import explain_state_bytes
 
 Counted: TypeAlias = Literal["everything", "model states alone"]
 """What has to fit."""

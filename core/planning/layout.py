@@ -20,7 +20,7 @@ from core.runs.goodput import ClusterGoodput
 from core.search.fastest import FoundLayout, fastest
 from core.search.request import Constraints, LayoutResult, SearchRequest, SpaceError, only, with_fsdp
 from core.search.space import count_layouts, too_many_layouts
-from core.step_time.software import running_on, written_with
+from core.step_time.running import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.device.buffers import MEASURED
 from core.training.device.memory import DeviceMemory

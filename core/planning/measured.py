@@ -17,7 +17,7 @@ from core.hardware.cluster import Cluster, RateName, Rates, cluster
 from core.limits import cached, limit
 from core.models.flops import train_flop_6nd
 from core.runs.published import peak_16bit
-from core.step_time.links import wide_peak
+from core.step_time.running import wide_peak
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 

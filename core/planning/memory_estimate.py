@@ -12,15 +12,14 @@ from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.planning.layout import plan_checkpoint, plan_layout, spec_of
 from core.planning.plan import Plan
-from core.step_time.software import written_with
+from core.step_time.running import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
-from core.training.device.derivation import explain_device
 from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
 from core.training.device.inputs import StepSettings
-from core.training.device.memory import DeviceMemory
-from core.training.device.setup import Setup
+from core.training.device.memory import DeviceMemory, Setup
+from core.training.device.peak import explain_device
 from core.training.layout import Counts, Layout, LayoutError, check
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers

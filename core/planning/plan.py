@@ -20,7 +20,7 @@ from core.planning.measured import CarriedRates, OwnRun
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
 from core.search.request import FREE, FREE_MEMORY, Constraints, Range
-from core.step_time.software import EAGER, USUAL_SOFTWARE, USUAL_TUNING
+from core.step_time.running import EAGER, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
 from core.training.device.buffers import MEASURED
@@ -318,7 +318,7 @@ class Plan:
     optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.software` has it; tuned_by: whom, as there.
+    software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
     takes the usual ones.
     batch, constraints: what the fastest layout keeps to.

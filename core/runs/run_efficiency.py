@@ -27,7 +27,7 @@ from core.runs.published import Evidence, PublishedRun, Width, evidence, peak_16
 from core.search.fastest import fastest
 from core.search.request import SearchRequest
 from core.sources import OWN_CONSTRUCTION
-from core.step_time.software import USUAL_SOFTWARE, running_on
+from core.step_time.running import USUAL_SOFTWARE, running_on
 from core.training.device.inputs import usual
 from core.training.memory import checkpoint_size
 

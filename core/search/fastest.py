@@ -19,7 +19,7 @@ from core.limits import cached, limit
 from core.models.spec import TransformerSpec
 from core.search.request import FREE, Columns, Constraints, LayoutResult, SearchRequest, SearchResult
 from core.search.space import Bools, Ints, columns_of, count_layouts, laid, layouts_at, too_many_layouts
-from core.step_time.parts import AS_USUAL, Running, StepTime
+from core.step_time.running import AS_USUAL, Running, StepTime
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.inputs import usual

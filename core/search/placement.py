@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import cached, limit
-from core.step_time.parts import StepTime
+from core.step_time.running import StepTime
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout
 

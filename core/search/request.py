@@ -18,16 +18,13 @@ from core.models.flops import flops_per_token, train_flop_6nd
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec, modelled
 from core.step_time.error_ranges import range_of
-from core.step_time.links import check_peak
-from core.step_time.parts import AS_USUAL, Running, StepTime
+from core.step_time.running import AS_USUAL, Running, StepTime, check_peak
 from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.host import host_lacks
 from core.training.device.inputs import partly_trained, written_under
-from core.training.device.memory import DeviceMemory, bytes_over
-from core.training.device.setup import Setup
-from core.training.device.work import work_share
+from core.training.device.memory import DeviceMemory, Setup, bytes_over, work_share
 from core.training.layout import Layout, LayoutError, Recompute
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy

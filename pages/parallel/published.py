@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.search.neighbours import compare_published
-from core.step_time.calibration.report import kept
+from core.step_time.calibration.fit import kept
 from core.views.search import text_evidence as words
 from core.views.search.charts_evidence import predicted_against_measured
 from core.wording import plain

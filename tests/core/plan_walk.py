@@ -42,8 +42,7 @@ from core.search.launch import launches
 from core.search.neighbours import neighbours
 from core.search.placement import groups, timeline_of
 from core.search.request import SpaceError, explain
-from core.step_time.layer_kinds import kinds_of
-from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
+from core.step_time.layer_roofline import ELEMENT_BYTES, kinds_of, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
 from core.views.actuals import text as actuals_text
 from core.views.actuals.charts import tokens_over_days

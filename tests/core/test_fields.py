@@ -26,7 +26,7 @@ from core.planning.measured import EXAMPLE as RUN_EXAMPLE
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.step_time.software import EAGER
+from core.step_time.running import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy

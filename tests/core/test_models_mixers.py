@@ -22,7 +22,7 @@ from core.planning.layout import resolved_plan, search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE
 from core.search.fastest import search_plans
-from core.step_time.layer_kinds import kinds_of
+from core.step_time.layer_roofline import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED

@@ -13,12 +13,7 @@ from core.budget.equations import BudgetError
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.memory_fixes import (
-    fewest_accelerators,
-    fixed_plan,
-    fixes,
-    larger_accelerators,
-)
+from core.planning.memory_fixes import fewest_accelerators, fixed_plan, fixes, larger_accelerators
 from core.planning.plan_limits import all_checks
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.sensitivity import made_own

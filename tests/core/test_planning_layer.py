@@ -16,11 +16,10 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, TransformerSpec
 from core.runs.conventions import which_mfu
-from core.step_time.layer_kinds import kinds_of
-from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
+from core.step_time.layer_roofline import LayerOperation, kinds_of, layer_roofline, matmul_share, wide_dtype
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
-from core.training.tensors import tensors_of
+from core.training.trained import tensors_of
 from core.views.roofline import text as roofline_text
 from core.views.roofline.text import kind_name, mixtures, windows
 from tests.core.palm import PALM

@@ -26,10 +26,9 @@ from core.planning.measured import KIND_OF, TOO_GOOD, CarriedRates, rates_of, ra
 from core.planning.plan import Plan
 from core.planning.presets import PRESETS, SEARCH_PRESETS
 from core.search.fastest import searched
-from core.step_time.constants import constants_of, family_of
+from core.step_time.formulas import constants_of, family_of
 from core.step_time.layer_roofline import layer_roofline, peaks_of
-from core.step_time.links import speeds_of
-from core.step_time.parts import Running
+from core.step_time.running import Running, speeds_of
 from core.step_time.step import step_time
 from core.training.layout import Layout
 from core.units import UNIT, QuantityError

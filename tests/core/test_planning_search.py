@@ -19,8 +19,7 @@ from core.search.fastest import search_plans, searched
 from core.search.neighbours import neighbours
 from core.search.request import Constraints, Range, SearchRequest, SearchResult, SpaceError
 from core.search.space import WINDOW
-from core.step_time.links import BITS
-from core.step_time.parts import Running
+from core.step_time.running import BITS, Running
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, allowed, check

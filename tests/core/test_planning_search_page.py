@@ -24,7 +24,7 @@ from core.search.fastest import searched
 from core.search.neighbours import compare_published, neighbours
 from core.search.placement import groups, place_of, rank_at, timeline, timeline_of
 from core.search.request import LayoutResult, Range, SearchRequest, SearchResult, SpaceError, explain
-from core.step_time.calibration.report import kept
+from core.step_time.calibration.fit import kept
 from core.training.layout import Layout, LayoutError
 from core.units import QuantityError
 from core.views.common.palette import LIGHT

@@ -18,8 +18,8 @@ from core.planning.memory_estimate import memory_estimate
 from core.search.fastest import searched
 from core.search.request import LayoutResult
 from core.step_time.calibration.measured_steps import StepRun, step_runs
-from core.step_time.parts import AS_USUAL
-from core.step_time.software import (
+from core.step_time.running import (
+    AS_USUAL,
     COMPILED,
     EAGER,
     MEGATRON,

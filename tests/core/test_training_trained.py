@@ -25,8 +25,7 @@ from core.training.activations.stage import layer_activation_bytes, stage_activa
 from core.training.activations.tensors import HF_EAGER, HF_SDPA, LayerKind
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.inputs import StepSettings, partly_trained, states_of, written_under
-from core.training.device.memory import memory_over, memory_per_device
-from core.training.device.work import work_share
+from core.training.device.memory import memory_over, memory_per_device, work_share
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES

@@ -14,7 +14,7 @@ from core.planning.estimate import timed_estimate
 from core.planning.form.links import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.activations.tensors import COMPILED_WHOLE
-from core.training.device.updates import foreach_update
+from core.training.device.host import foreach_update
 from core.training.layout import BY_MODULE, RECOMPUTES
 
 AUTOCAST, BF16 = "fp32, bf16 autocast", "bf16 throughout"

@@ -19,16 +19,10 @@ from core.planning.plan import (
     parse_batch,
     parse_range,
 )
-from core.step_time.software import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
+from core.step_time.running import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.suggest import suggestions
 from core.training.activations.tensors import COMPILED_WHOLE, IMPLEMENTATIONS, LOGITS_KEPT
-from core.training.layout import (
-    BY_MODULE,
-    MODULES,
-    OFFLOAD_NAMES,
-    RECOMPUTES,
-    recomputation,
-)
+from core.training.layout import BY_MODULE, MODULES, OFFLOAD_NAMES, RECOMPUTES, recomputation
 from core.units import QuantityError, parse_quantity
 
 SEARCH = "search"

@@ -10,9 +10,7 @@ from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
 from core.fields import Field, ParsedForm
 from core.planning.estimate import PlanEstimate
-from core.planning.form.layout import (
-    SEARCH,
-)
+from core.planning.form.layout import SEARCH
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -25,25 +23,10 @@ from core.planning.form.plan_form import (
     TRAINED,
     WITHIN,
 )
-from core.planning.form.training import (
-    OWN_FIELDS,
-    POLICY,
-    TRAINED_PART,
-)
-from core.planning.form.whole_run import (
-    DEADLINE,
-    LIMITS,
-    ORIGIN,
-    RATE_FIELDS,
-    WHOLE,
-    origin_text,
-)
+from core.planning.form.training import OWN_FIELDS, POLICY, TRAINED_PART
+from core.planning.form.whole_run import DEADLINE, LIMITS, ORIGIN, RATE_FIELDS, WHOLE, origin_text
 from core.planning.measured import KIND_OF
-from core.planning.plan import (
-    OWN_POLICY,
-    OWN_SHAPE,
-    TYPED,
-)
+from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.units import format_quantity
 
 

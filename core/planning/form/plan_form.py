@@ -26,15 +26,7 @@ from core.planning.form.layout import (
     implied_layout,
     recompute_of,
 )
-from core.planning.form.training import (
-    OWN_FIELDS,
-    POLICY,
-    STATES,
-    TRAINED_FIELDS,
-    derived_texts,
-    own_of,
-    trained_of,
-)
+from core.planning.form.training import OWN_FIELDS, POLICY, STATES, TRAINED_FIELDS, derived_texts, own_of, trained_of
 from core.planning.form.whole_run import (
     DRAW,
     EVERY,
@@ -72,7 +64,7 @@ from core.planning.plan import (
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
 from core.search.request import Constraints
-from core.step_time.software import layers_with, loss_with
+from core.step_time.running import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not

@@ -19,7 +19,7 @@ from core.planning.nearest_runs import run_features
 from core.planning.plan import BY_AGE, Plan, Within, whole_accelerators
 from core.runs.run_efficiency import run_shares
 from core.runs.scores import beyond_evidence
-from core.step_time.software import JAX
+from core.step_time.running import JAX
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant

@@ -10,9 +10,9 @@ from core.planning.layout import FIELD_IDS, TRAINED_IDS, estimable_request, plan
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import OWN_SHAPE, whole_accelerators
 from core.training.activations.tensors import SavedTensor
+from core.training.device.inputs import explain_largest, kept_each
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
-from core.training.device.states_only import explain_largest, kept_each
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError
 from core.training.memory import StateBytes, states_per_parameter

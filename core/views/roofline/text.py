@@ -8,8 +8,7 @@ from typing import Literal
 
 from core.models.spec import TransformerSpec
 from core.sources import DEEPSEEK_V3
-from core.step_time.layer_kinds import LayerKind
-from core.step_time.layer_roofline import LayerOperation, matmul_share
+from core.step_time.layer_roofline import LayerKind, LayerOperation, matmul_share
 from core.units import format_duration, format_quantity, significant
 from core.wording import percent, percent_of_whole
 
