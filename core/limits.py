@@ -77,6 +77,7 @@ LIMITS: Mapping[str, Limit] = {
     "config_chars": Limit(
         100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"
     ),
+    "config_file_bytes": Limit(4 << 20, "bytes", "a config.json with lists of layers kept in 16 bits; they reach 3 MB"),
     "upload_bytes": Limit(1 << 20, "bytes", "a chosen file; 100,000 characters have 400,000 at most"),
     "session_upload_bytes": Limit(16 << 20, "bytes", "files of one session, which keeps them until it ends"),
     "server_upload_bytes": Limit(1 << 29, "bytes", "files of all sessions, a tenth of what a replica has"),

@@ -65,7 +65,7 @@ class Experts:
         whole(self, 0, "shared", "dense_layers", "shared_width", "latent", "norms")
         if self.per_token > self.count:
             rule = f"each token cannot run {self.per_token} of {self.count} experts."
-            raise SpecError("per_token", self.per_token, rule)
+            raise SpecError("per_token", self.per_token, rule, self.count)
         if self.route_groups > self.count:
             raise SpecError("route_groups", self.route_groups, f"there are only {self.count} experts.", 1)
         if self.groups_per_token > self.route_groups:

@@ -124,7 +124,7 @@ class ServedWeights:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        """Parameters of the token table and of a head of its own."""
+        """Parameters of the tables of tokens and of a head of its own."""
         return float(np.ravel(self.rank.embedding)[0]), float(np.ravel(self.rank.head)[0])
 
     @property
@@ -144,12 +144,11 @@ class ServedWeights:
         return touched_experts(moe.count, moe.per_token, tokens) / moe.count if moe else 1.0
 
     def read(self, tokens: float) -> float:
-        """Bytes that a pass of so many tokens reads once: of the token table nothing where it is only looked up."""
-        table, head = self._ends
+        """Bytes that a pass of so many tokens reads once: of tables nothing where they are only looked up."""
+        tables, head = self._ends
+        multiplied = tables - self.spec.vocab * self.spec.layers * self.spec.layer_embedding if self.tied else head
         matrices = self._layers + self.touched(tokens) * self._experts
-        return weight_bytes(
-            matrices=matrices, bytes=self.kind.bytes, others=self._norms + (table if self.tied else head)
-        )
+        return weight_bytes(matrices=matrices, bytes=self.kind.bytes, others=self._norms + multiplied)
 
     def explain(self, tokens: int) -> list[Explanation]:
         """Bytes held, and the experts that a pass of so many tokens reads."""

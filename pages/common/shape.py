@@ -25,6 +25,7 @@ from core.models.configs.custom import (
     read_model,
     size_of,
 )
+from core.models.configs.json_text import shorten_config
 from core.models.counts_only import counted, write_counted
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, write_spec
@@ -114,6 +115,7 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
 
 def _take(inputs: Inputs, text: str) -> None:
     """In a callback: a config.json becomes the shape; what no formula counts is built and counted."""
+    text = shorten_config(text)
     config = read_config(text) if text.strip() else None
     st.session_state[_CONFIG] = config
     for name in (_BUILDING, _TAKEN):
@@ -148,7 +150,7 @@ def _config(inputs: Inputs) -> None:
     # Any length is taken, since a box with a most empties itself: the reader says what is too long.
     st.session_state.setdefault(key, st.session_state.get(_PASTED, ""))
     st.text_area("Paste a config.json", key=key, height=100, on_change=pasted, placeholder=PASTE)
-    most = limit("upload_bytes") >> 20
+    most = limit("config_file_bytes") >> 20
     st.file_uploader("or choose the file", type="json", max_upload_size=most, key=upload, on_change=uploaded)
     if config := st.session_state.get(_CONFIG):
         _say(config)

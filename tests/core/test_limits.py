@@ -67,13 +67,13 @@ def test_cache_stays_within_its_cap_and_leaves_long_texts_out() -> None:
 
 def test_server_and_proxy_take_the_files_that_pages_ask_for() -> None:
     """The server counts in MiB and lets a form around the file have one more; the proxy must not cut in before."""
-    most = LIMITS["upload_bytes"].value
+    most = LIMITS["config_file_bytes"].value
     server = tomllib.loads((ROOT / ".streamlit/config.toml").read_text(encoding="utf-8"))["server"]
     assert server["maxUploadSize"] << 20 == most
     proxy = re.findall(
         r"client_max_body_size (\d+)m;", (ROOT / "deploy/nginx.conf.template").read_text(encoding="utf-8")
     )
     assert [int(one) << 20 for one in proxy] == [most + (1 << 20)]
-    assert 4 * LIMITS["config_chars"].value <= most
-    pasted = 4 * most  # of a box that takes as many characters as a file has bytes
+    assert 4 * LIMITS["config_chars"].value <= LIMITS["upload_bytes"].value <= most
+    pasted = 4 * LIMITS["upload_bytes"].value  # of a box that takes as many characters as a file has bytes
     assert pasted < server["maxWidgetStateSize"] * 1_000_000 < LIMITS["waiting_bytes"].value

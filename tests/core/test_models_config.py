@@ -14,10 +14,11 @@ from core.models.catalog import model_named
 from core.models.configs.config import UnknownFamilyError, from_hf_config, read_hf_config
 from core.models.configs.custom import read_config
 from core.models.configs.families import FAMILIES
-from core.models.configs.json_text import ConfigError
+from core.models.configs.json_text import EXAMPLE, ConfigError, read_object, shorten_config
 from core.models.parameters import parameters
 from core.models.spec import LatentAttention, SlidingWindow
 from core.models.spec_text import read_spec, write_spec
+from tests.core.models_oracle import public_configs
 from tests.every import every
 
 LLAMA = {
@@ -55,6 +56,13 @@ def test_what_a_config_omits_is_said() -> None:
     assert {"num_hidden_layers", "vocab_size", "tie_word_embeddings", "sliding_window"} <= set(read.omitted)
     assert "hidden_size" not in read.omitted
     assert read.spec.tied_head
+
+
+def test_a_dense_model_leaves_out_no_key_of_experts() -> None:
+    dense = [row["config"] for row in public_configs() if from_hf_config(row["config"]).experts is None]
+    assert len(dense) > 5
+    for config in dense:
+        assert not any("expert" in key for key in read_hf_config(config).omitted), config
 
 
 @pytest.mark.parametrize(
@@ -107,7 +115,7 @@ def test_prediction_modules_belong_only_where_asked_for() -> None:
     assert trained.total - main.total == pytest.approx(11.5e9, rel=0.01)
     read = read_hf_config(config)
     assert read.mtp_modules == 1
-    assert any("Multi-token prediction" in note for note in read.notes)
+    assert len(read.notes) > len(read_hf_config({**config, "num_nextn_predict_layers": 0}).notes)
 
 
 @every(
@@ -165,8 +173,9 @@ def test_latent_attention_without_a_query_rank() -> None:
     ids=lambda text: text[:20],
 )
 def test_texts_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ConfigError, match="For example: ") as refused:
+    with pytest.raises(ConfigError) as refused:
         from_hf_config(text)
+    assert EXAMPLE in str(refused.value) or refused.value.field
     assert len(str(refused.value)) < 700
 
 
@@ -195,9 +204,36 @@ def test_texts_are_refused_with_an_example(text: str) -> None:
     ],
 )
 def test_values_are_refused_by_the_name_of_their_field(change: dict[str, Any], field: str) -> None:
-    with pytest.raises(ConfigError, match="For example: ") as refused:
+    with pytest.raises(ConfigError) as refused:
         from_hf_config({**LLAMA, **change})
     assert refused.value.field == field
+
+
+def test_the_example_of_a_mixture_that_cannot_be_is_one_that_can() -> None:
+    with pytest.raises(ConfigError) as refused:
+        from_hf_config({**LLAMA, "model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 9})
+    assert '"num_experts_per_tok": 4' in str(refused.value)
+
+
+def test_an_unknown_family_is_told_which_names_are_like_it_and_not_all() -> None:
+    for name, alike in (("qwen3_next_moe", "qwen3_next"), ("qwen9_hyper", "")):
+        with pytest.raises(UnknownFamilyError) as refused:
+            from_hf_config({**LLAMA, "model_type": name})
+        assert alike in str(refused.value)
+        assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("row", public_configs(), ids=lambda row: row["name"])
+def test_a_public_config_lacks_nothing_that_its_model_has_not(row: dict[str, Any]) -> None:
+    """No width of experts of a dense model, none of a dense network of a mixture, no number of layers that are listed;
+    and nothing of it is not read but what no release says what it does."""
+    read = read_hf_config(row["config"])
+    mixture = {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "n_routed_experts"}
+    lacks = set(read.omitted)
+    assert not lacks & mixture or read.spec.experts
+    assert "intermediate_size" not in lacks or read.spec.ffn
+    assert "num_hidden_layers" not in lacks
+    assert set(read.unread) <= {"attn_res_block_size"}
 
 
 def test_an_unknown_family_is_offered_as_a_draft() -> None:
@@ -220,6 +256,32 @@ def test_a_mapping_that_is_no_json() -> None:
         deep = {"a": deep}
     with pytest.raises(ConfigError, match="cannot be written as JSON"):
         from_hf_config(deep)
+
+
+def test_lists_of_a_quantized_models_layers_are_left_out() -> None:
+    """Of a file of megabytes; what is too long without them stays as it is, and is refused."""
+    ignored = {"quantization_config": {"ignore": [f"model.layers.{i}.mlp \\" for i in range(50_000)]}}
+    long = json.dumps({**LLAMA, **ignored, "text_config": ignored})
+    assert len(long) > 2_500_000
+    assert json.loads(shorten_config(long)) == {**LLAMA, "text_config": {}}
+    assert from_hf_config(shorten_config(json.dumps({**LLAMA, **ignored}))) == from_hf_config(LLAMA)
+    for text in (json.dumps(LLAMA), "x" * 200_000, "[" * 200_000, json.dumps({**LLAMA, "more": "x" * 5_000_000})):
+        assert shorten_config(text) == text
+    with pytest.raises(ConfigError, match="characters"):
+        from_hf_config(shorten_config(json.dumps({**LLAMA, "other": "x" * 200_000})))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "[[[[[[[[[[[[[[[[[["}', '{"a": "\\"[[[[[[[[[[[[[[[[["}', '{"[[[[[[[[[[[[[[[[[": 1}']
+)
+def test_brackets_in_strings_are_not_nested(text: str) -> None:
+    assert read_object(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 17, '{"a": "\\\\", "b": ' + "[" * 17, "]" + "[" * 18])
+def test_deep_text_is_refused_before_it_is_parsed(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"nested 1[78] deep"):
+        read_object(text)
 
 
 _VALUES = st.one_of(

@@ -47,6 +47,14 @@ def test_korthikanti_equation_7(name: str, seq: int) -> None:
     assert flops_per_token(s, seq, "full").training == pytest.approx(per_token, rel=1e-14)
 
 
+def test_tables_that_each_layer_looks_up_are_no_norms() -> None:
+    plain, own = (rule_gap(replace(SPEC, layer_embedding=width), 64) for width in (0, 32))
+    table = SPEC.vocab * SPEC.layers * 32
+    assert own.lookup - plain.lookup == 6 * table
+    assert own.vectors < 2 * plain.vectors + 6 * 100 * SPEC.layers
+    assert own.rule - own.lookup - own.vectors + own.square + own.again == pytest.approx(own.counted)
+
+
 def test_conventions_of_the_405b() -> None:
     model = model_named("Llama 3.1 405B")
     by = {way.id: way.per_token for way in conventions(model.spec, 8192)}

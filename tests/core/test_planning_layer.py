@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
 from core.hardware.operations import ridge_point
 from core.models.catalog import catalog, model_named
+from core.models.configs.config import read_hf_config
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, TransformerSpec
@@ -20,8 +22,11 @@ from core.step_time.layer_roofline import LayerOperation, kinds_of, layer_roofli
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.trained import tensors_of
+from core.views.flops import text as flops_text
 from core.views.roofline import text as roofline_text
 from core.views.roofline.text import kind_name, mixtures, windows
+from core.wording import percent
+from tests.core.models_oracle import public_configs
 from tests.core.palm import PALM
 
 H100 = find("H100 SXM")
@@ -301,6 +306,16 @@ def test_korthikantis_mfu_from_the_time_of_a_step() -> None:
     assert ways["full"] == pytest.approx(0.514, abs=5e-4)
     again = ways["hfu_selective"] - ways["full"]
     assert ways["full"] + 3 * again == pytest.approx(0.528, abs=5e-4)
+
+
+def test_the_range_of_mfus_leaves_out_attention_that_is_not_computed() -> None:
+    """PaLM's formula has the whole square in every layer; of a model that chooses 512 tokens it says little."""
+    row = next(row for row in public_configs() if row["name"].endswith("DeepSeek-V4-Flash"))
+    given: Any = {"accelerators": 1024, "peak": 989.4e12, "tokens_per_second": 1.674e6}
+    for spec, sparse in ((read_hf_config(row["config"]).spec, True), (PALM, False)):
+        ways = {way.id: way for way in which_mfu(spec, 8192, **given)}
+        said = flops_text.scored_run(tuple(ways.values()), 1.674e6)
+        assert (percent(ways["palm"].utilisation) in said) != sparse
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,17 @@ def test_a_pass_reads_the_experts_that_its_tokens_choose(name: str) -> None:
     assert math.isclose(reads[0], 2 * (active - looked_up - spec.hidden * spec.position_rows), rel_tol=0.01)
 
 
+def test_a_pass_reads_no_table_that_layers_only_look_up() -> None:
+    plain = SPECS["Gemma 3 4B text decoder"]
+    plain = replace(plain, tied_head=True)
+    own = replace(plain, layer_embedding=64)
+    table = 2 * own.vocab * own.layers * own.layer_embedding
+    for tensor in (1, 4):
+        more, read = (getattr(weights_of(own, tensor=tensor), of) for of in ("held", "read"))
+        assert more - weights_of(plain, tensor=tensor).held > table
+        assert read(1) - weights_of(plain, tensor=tensor).read(1) < 0.1 * table
+
+
 def test_experts_drawn_at_random_are_as_many_as_counted() -> None:
     rng = np.random.default_rng(0)
     drawn = [len({int(e) for _ in range(16) for e in rng.choice(64, 4, replace=False)}) for _ in range(2000)]

@@ -155,11 +155,11 @@ def test_who_asks_a_full_replica_for_room_is_sent_to_the_other(url: str, pair: l
 
 def test_uploads_are_capped(url: str, pair: list[Fake]) -> None:
     one = Visitor(url)
-    assert one.ask("/_stcore/upload_file/a/b", "PUT", b"x" * 1_100_000).status == 200
+    assert one.ask("/_stcore/upload_file/a/b", "PUT", b"x" * (4 << 20)).status == 200
     pair[0].asked.clear()
     pair[1].asked.clear()
     with socket.create_connection(one.address.split(":"), timeout=PATIENCE_S) as raw:
-        raw.sendall(b"PUT /_stcore/upload_file/a/b HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
+        raw.sendall(b"PUT /_stcore/upload_file/a/b HTTP/1.1\r\nHost: a\r\nContent-Length: 6000000\r\n\r\n")
         assert raw.recv(12) == b"HTTP/1.1 413"
     assert not pair[0].asked + pair[1].asked
 

@@ -11,6 +11,8 @@ from core.models.configs.families import FAMILIES, expert_groups
 from core.models.configs.json_text import ConfigError, NoClosedFormError, read_object, shown
 from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.suggest import suggestions
+from core.wording import listed
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
@@ -28,11 +30,13 @@ class UnknownFamilyError(NoClosedFormError):
     ) -> None:
         self.missing = missing
         self.draft = draft
-        rule = f"counted by formula are {', '.join(FAMILIES)}."
+        rule = "Napkin has no formulas for this family." if model_type else "Napkin needs the name of a family."
+        if alike := suggestions(model_type, tuple(FAMILIES)):
+            rule += f" Families with similar names are {listed(alike)}."
         if missing:
-            rule += f" For a generic model it lacks {', '.join(missing)}."
+            rule += f" A generic model would need {listed(missing)}."
         elif problem:
-            rule += f" Its other fields describe no generic model{problem}"
+            rule += f" The other fields describe no generic model. {problem}"
         super().__init__(model_type, "model_type", model_type or None, rule)
 
 
@@ -72,7 +76,7 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     text, model_type, notes = _text_part(whole)
     part = bool(notes)
     if whole.get("is_encoder_decoder") is True:
-        raise ConfigError("is_encoder_decoder", True, "only decoders are counted.", '"is_encoder_decoder": false')
+        raise ConfigError("is_encoder_decoder", True, "Napkin counts only decoders.", '"is_encoder_decoder": false')
     family = FAMILIES.get(ALIASES.get(model_type, model_type))
     if family is None:
         raise _unknown(model_type, text)
@@ -80,16 +84,14 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     for key, allowed in family.only.items():
         if text.get(key) not in (None, allowed):
             example = f"{shown(key)}: {shown(allowed)}"
-            rule = f"{family.name} is counted with {shown(allowed)} alone."
+            rule = f"Napkin counts {family.name} only with {shown(allowed)}."
             raise NoClosedFormError(model_type, key, text[key], rule, example)
     for key in _ACTIVATIONS:
         if text.get(key) == "xielu" and "activation" not in family.keys:
-            rule = f"it has learned numbers, and {family.name} is counted without any."
+            rule = f"it has learned numbers, which Napkin does not count for {family.name}."
             raise NoClosedFormError(model_type, key, "xielu", rule, f'"{key}": "silu"')
     if fields.mtp and not mtp:
-        notes.append(
-            "Multi-token prediction is trained beside the main model, and counted only where it is switched on."
-        )
+        notes.append("The switch MTP adds the multi-token prediction modules, which this count leaves out.")
     try:
         spec = _spec(family, fields, keys, fields.mtp or 0 if mtp else 0)
     except SpecError as problem:
@@ -99,13 +101,21 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     named = text.get("architectures") or whole.get("architectures")
     if isinstance(named, list) and named and not str(cast("list[object]", named)[0]).endswith(_HEADED):
         notes.append(
-            f"The file names {shown(cast('list[object]', named)[0])}; counted is a language model, head included."
+            f"The file names {shown(cast('list[object]', named)[0])}. Napkin counts a language model with its head."
         )
     notes += [family.note] if family.note else []
     unread = _unread(family, text)
+    unused = {"mtp"} if not fields.mtp else set[str]()
+    unused |= set() if spec.ffn else {"ffn"}
+    unused |= set() if spec.experts else _MIXTURE
+    lacks = tuple(dict.fromkeys(keys[field] for field in omitted if field not in unused))
     return ReadConfig(
-        spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes), unread, part
+        spec, family.name, model_type, fields.max_seq or 0, lacks, fields.mtp or 0, tuple(notes), unread, part
     )
+
+
+_MIXTURE = {"experts", "per_token", "expert_width", "shared", "shared_width"}
+"""Fields that a dense model does not have."""
 
 
 _ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function")
@@ -115,7 +125,7 @@ _HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 def _unread(family: Family, text: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys with a value that were not read, except those that change no count."""
     read = {name for names in family.keys.values() for name in names} | {*family.only, *family.inert, *TEXT_PARTS}
-    read |= {key for key, value in family.built.items() if text.get(key) == value}
+    read |= {key for key, value in family.built.items() if (_find(text, (key,)) or ("", None))[1] == value}
     outer = {name.partition(".")[0] for name in read if "." in name}
 
     def left(part: Mapping[str, Any], where: str) -> list[str]:
@@ -153,13 +163,13 @@ def _text_part(whole: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
     return whole, _type(whole), [_PART_NOTE] if _type(whole) in COMPOSITES else []
 
 
-_PART_NOTE = "Only the text model of this composite is counted, not what reads images or sound."
+_PART_NOTE = "Napkin counts only the text model, without encoders for images and sound."
 
 
 def _type(part: Mapping[str, Any]) -> str:
     result = part.get("model_type")
     if result is not None and not isinstance(result, str):
-        raise ConfigError("model_type", result, "it is a text.", '"model_type": "llama"')
+        raise ConfigError("model_type", result, "it must be a text.", '"model_type": "llama"')
     return result or ""
 
 
@@ -177,25 +187,29 @@ def _find(part: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, object] 
         if isinstance(owner, dict) and last in owner:
             rows.append((key, cast("dict[str, object]", owner)[last]))
     if any(value != rows[0][1] for _, value in rows if value is not None and rows[0][1] is not None):
-        rule = f"{' and '.join(key for key, _ in rows)} are names of one thing and must agree."
-        raise ConfigError(rows[0][0], rows[0][1], rule, f"{shown(rows[0][0])}: {shown(rows[0][1])}, once")
+        rule = f"{listed([key for key, _ in rows])} name the same quantity and must agree."
+        raise ConfigError(rows[0][0], rows[0][1], rule, f"only {shown(rows[0][0])}: {shown(rows[0][1])}")
     return next((pair for pair in rows if pair[1] is not None), rows[0] if rows else None)
 
 
 def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, str], tuple[str, ...]]:
-    """The family's fields as the config has them, the key each has there, and the keys it leaves out."""
+    """The family's fields as the config has them, the key each has there, and the fields it leaves out."""
     values: dict[str, object] = dict(family.defaults)
     names = {field: keys[0] for field, keys in family.keys.items()}
     omitted: list[str] = []
+    listing = _find(part, family.keys.get("layer_types", ()))
     for field, keys in family.keys.items():
         entry = _find(part, keys)
         if entry is None:
-            if field in family.defaults:
-                omitted.append(keys[0])
+            if field in family.defaults and not (listing and field in _FROM_LIST):
+                omitted.append(field)
             continue
         names[field], values[field] = entry
-    return _checked(values, names), names, tuple(dict.fromkeys(omitted))
+    return _checked(values, names), names, tuple(omitted)
 
+
+_FROM_LIST = ("layers", "pattern", "window_every")
+"""Fields that a list of the layers says."""
 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
@@ -261,16 +275,16 @@ def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
 def _rule(kind: str, bounds: Mapping[str, Any]) -> str:
     """What pydantic found wrong, as the second half of a sentence."""
     if kind == "bool_type":
-        return "it is true or false."
+        return "it must be true or false."
     if kind == "list_type":
-        return "it is a list, one entry per layer."
+        return "it must be a list with one entry per layer."
     if kind == "less_than_equal":
-        return f"no model has more than {bounds['le']:,}."
+        return f"it must be at most {bounds['le']:,}."
     if kind == "greater_than_equal":
-        return f"it is at least {bounds['ge']:,}."
+        return f"it must be at least {bounds['ge']:,}."
     if kind == "missing":
         return "the model has no shape without it."
-    return "it is a text." if kind == "string_type" else "it is a whole number, without quotes or decimals."
+    return f"it must be {'a text' if kind == 'string_type' else 'a whole number without quotes or decimals'}."
 
 
 _KEYED = {
@@ -328,7 +342,7 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         return None
     if f.per_token is None:
         key = keys.get("per_token", "num_experts_per_tok")
-        raise ConfigError(key, None, "a mixture needs to say how many experts a token runs.", f'"{key}": 2')
+        raise ConfigError(key, None, "a mixture of experts needs the number of experts per token.", f'"{key}": 2')
     listed = set(f.dense_listed or ())
     first, every = f.dense_first or 0, f.moe_every or 1
     at = every - 1 if f.moe_offset is None else f.moe_offset
@@ -383,10 +397,10 @@ def _marks(f: Fields, keys: Mapping[str, str]) -> tuple[bool, ...]:
     key, kinds = keys["layer_types"], f.layer_types or []
     example = _example(key, "layer_types", None)
     if len(kinds) != f.layers:
-        raise ConfigError(key, kinds, f"it has {len(kinds)} entries for {f.layers} layers.", example)
+        raise ConfigError(key, kinds, f"it has {len(kinds)} entries, but the model has {f.layers} layers.", example)
     for kind in kinds:
         if kind not in _KINDS:
-            raise ConfigError(key, kind, f"known are {' and '.join(_KINDS)}.", example)
+            raise ConfigError(key, kind, f"Napkin knows {listed(tuple(_KINDS))}.", example)
     return tuple(_KINDS[kind] for kind in kinds)
 
 
@@ -407,7 +421,8 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
     try:
         return UnknownFamilyError(model_type, (), _spec(generic, _checked(values, names), names, 0))
     except (ConfigError, SpecError) as problem:
-        return UnknownFamilyError(model_type, (), None, f": {problem}".partition(" For example")[0])
+        why = f"{names.get(problem.field, problem.field)} is {shown(problem.value)}: {problem.rule}"
+        return UnknownFamilyError(model_type, (), None, why)
 
 
 def _gated(part: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from core.models.spec import Experts, TransformerSpec
 from core.models.spec_text import read_spec
 from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in
 from core.units import format_count
+from core.wording import listed
 
 NAME = "Your model"
 
@@ -134,14 +135,14 @@ def read_config(text: str) -> ConfigSaid:
         read = read_hf_config(text)
     except NoClosedFormError as problem:
         draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
-        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.", True, draft)
+        return ConfigSaid(None, False, f"{problem} The shape stays as it was.", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
+        return ConfigSaid(None, False, f"{problem} The shape stays as it was.")
     sentences = [f"**Read as {read.family}:** {about(read.spec)}"]
     if read.omitted:
-        sentences.append(f"Not in the file, so at the family’s defaults: {', '.join(read.omitted)}.")
+        sentences.append(f"The file lacks {listed(read.omitted)}, so Napkin uses the family’s defaults.")
     if read.unread:
-        sentences.append(f"Not read, though they may change the count: {', '.join(read.unread)}.")
+        sentences.append(f"Napkin does not read {listed(read.unread)}, which may change the count.")
     return ConfigSaid(read.spec, not read.unread, " ".join([*sentences, *read.notes]), read.part or bool(read.unread))
 
 
@@ -166,7 +167,7 @@ def about_built(spec: TransformerSpec, built: CountedModel) -> str:
     if beyond > 0:
         return (
             f"**Built whole, it has {built.total:,} parameters:** {beyond:,} of {built.made} are outside this shape, "
-            "such as what reads images or sound."
+            "such as encoders for images and sound."
         )
     return f"**Built, {built.made} has {built.total:,} parameters,** {-beyond:,} fewer than this shape. Check the file."
 
@@ -201,7 +202,7 @@ def about(spec: TransformerSpec) -> str:
     if spec.networks:
         sentences.append(f"feed-forward networks of {1 + len(spec.networks)} widths")
     if spec.experts and spec.experts.latent:
-        sentences.append(f"experts that compute in a width of {spec.experts.latent:,}")
+        sentences.append(f"experts in a latent width of {spec.experts.latent:,}")
     if spec.streams > 1:
         sentences.append(f"{spec.streams} residual streams")
     if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
@@ -213,7 +214,7 @@ def about(spec: TransformerSpec) -> str:
     if spec.qk_norm != "none":
         sentences.append("norms of queries and keys")
     stands_in = (
-        f" What {spec.unmodelled} keeps and how long it takes is not modelled: where memory, steps and layouts are "
-        "worked out, a dense model as large stands in."
+        f" Napkin does not model the memory and time of {spec.unmodelled}. For memory, steps, and layouts it uses a "
+        "dense model of the same size."
     )
     return f"{'; '.join(sentences)}.{stands_in if spec.unmodelled else ''}"

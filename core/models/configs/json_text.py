@@ -7,7 +7,9 @@ refused here, and sizes are capped before anything is parsed.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from itertools import accumulate
 from typing import Any, cast
 
 from core.limits import limit
@@ -19,21 +21,26 @@ EXAMPLE = (
 """A config.json that is enough, as messages show it."""
 
 _LONGEST = 60
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+_DEEPER = {"[": 1, "{": 1, "]": -1, "}": -1}
+_QUANTIZED = ("quantization_config", "compression_config")
 
 
 class ConfigError(ValueError):
     """A config.json that describes no model; the message shows the input, the rule and an example.
 
     field: the key that is wrong, empty where it is the text as a whole. value, rule: what it was, and what it must be.
-    example: what would do, as it would stand in the file; empty for a whole config.
+    example: what would do, as it would stand in the file; for a text as a whole a config that is enough.
     """
 
     def __init__(self, field: str, value: object, rule: str, example: str = "") -> None:
         self.field = field
         self.value = value
         self.rule = rule
-        what = f"{sendable(field)} is {shown(value)}; {rule}" if field else rule
-        super().__init__(f"{what} For example: {example or EXAMPLE}")
+        what = f"{sendable(field)} is {shown(value)}: {rule}" if field else rule
+        use = f" Use {example}." if example else "" if field else f" Use a text such as {EXAMPLE}."
+        super().__init__(f"{what}{use}")
 
 
 class NoClosedFormError(ConfigError):
@@ -70,7 +77,8 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     text = text.lstrip("\ufeff")
     if not text.strip():
         raise ConfigError("", text, "There is no text.")
-    deepest, allowed = _depth(text), limit("config_depth")
+    deepest = max(accumulate((_DEEPER[bracket] for bracket in _BRACKET.findall(_STRING.sub("", text))), initial=0))
+    allowed = limit("config_depth")
     if deepest > allowed:
         raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
     try:
@@ -90,26 +98,22 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     return cast("dict[str, Any]", document)
 
 
-def _depth(text: str) -> int:
-    """How deep brackets nest outside strings, whether or not they match."""
-    depth = deepest = 0
-    inside = escaped = False
-    for letter in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif letter == "\\":
-                escaped = True
-            elif letter == '"':
-                inside = False
-        elif letter == '"':
-            inside = True
-        elif letter in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif letter in "]}":
-            depth -= 1
-    return deepest
+def shorten_config(text: str) -> str:
+    """Return a long config.json without what it says of quantization, whose lists of layers may take megabytes.
+
+    Shorter text is returned as it is, and so is text that cannot be read, for `read_object` to say why.
+    """
+    if len(text) <= limit("config_chars"):
+        return text
+    try:
+        whole = read_object(text, most=limit("config_file_bytes"))
+    except ConfigError:
+        return text
+    parts = (cast("dict[str, Any]", part) for part in (whole, *whole.values()) if isinstance(part, dict))
+    for part in [*parts]:
+        for key in _QUANTIZED:
+            part.pop(key, None)
+    return json.dumps(whole)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,7 +124,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(unique) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         raise ConfigError(
-            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key may stand there once."
+            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key can appear only once."
         )
     return unique
 

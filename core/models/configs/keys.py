@@ -116,7 +116,7 @@ _INERT = re.compile(
     r"|ep_size|clip_qkv|swiglu_limit|chunk_size_feed_forward|original_max_position_embeddings|max_position_embeddings"
     r"|_?attn_implementation|_?experts_implementation|gradient_checkpointing|use_flash_attn|logits_to_keep|mup_.*"
     r"|num_logits_to_keep|pad_vocab_.*|begin_suppress_tokens|suppress_tokens|do_sample|max_length|tokenizer_class"
-    r"|temperature|top_p|repetition_penalty|sep_token_id|prefix|bos_token|eos_token|init_device|verbose|logit_scale"
+    r"|temperature|top_[kp]|typical_p|num_beams|num_beam_groups|num_return_sequences|length_penalty|repetition_penalty|sep_token_id|prefix|bos_token|eos_token|init_device|verbose|logit_scale"
     r"|no_bias|use_bfloat16|torchscript"
 )
 """Keys that configs have and that change neither a parameter nor a product of matrices."""

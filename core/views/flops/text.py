@@ -12,7 +12,7 @@ from core.models.parameters import parameters
 from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_count, format_exact, format_quantity
-from core.wording import amount, known, percent, percent_of_whole, signed, strong
+from core.wording import amount, known, listed, percent, percent_of_whole, signed, strong
 
 
 def where(counted: FlopCount, scale: float = 1.0) -> str:
@@ -69,14 +69,22 @@ def scores(scoreds: Sequence[Scored]) -> list[tuple[str, ...]]:
     ]
 
 
+_SPARSE = 1.5
+"""PaLM's count over that of the model's own attention from which it says little of a model: it has windows, or chooses
+what it attends to."""
+
+
 def scored_run(scoreds: Sequence[Scored], rate: float) -> str:
     """Takeaway: one speed, many MFUs."""
-    mfu = sorted(s.utilisation for s in scoreds if s.kind == "MFU")
+    by = {s.id: s for s in scoreds}
+    beyond = by["palm"].per_token > _SPARSE * by["full"].per_token
+    mfu = sorted(s.utilisation for s in scoreds if s.kind == "MFU" and not (beyond and s.id == "palm"))
     hfu = max(s.utilisation for s in scoreds if s.kind == "HFU")
+    sparse = f" {by['palm'].name} counts more attention than this model computes." if beyond else ""
     return (
         f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
         f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
-        "published figures only under one convention."
+        f"published figures only under one convention.{sparse}"
     )
 
 
@@ -129,7 +137,8 @@ def _largest(counted: FlopCount) -> tuple[str, float]:
     (group, _), top = max(alike.items(), key=lambda same: sum(part.flop for part in same[1]))
     share = sum(part.flop for part in top) / counted.forward
     if len(top) == 1:
-        return top[0].name, share
+        name = top[0].name
+        return (name[:1].lower() + name[1:] if name[1:2].islower() else name), share
     return f"the {_NUMERALS.get(len(top), len(top))} equal {group} products", share
 
 
@@ -141,10 +150,14 @@ def takes(component: str) -> str:
 def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
     """Why the count by layer differs from 6ND for this model, term by term."""
     g = rule_gap(model.spec, seq_len, attention)
-    tables = "embedding and position tables" if model.spec.position_rows else "input embedding"
-    if model.spec.tied_head:
-        tables = "position table" if model.spec.position_rows else ""
-    charged = f"{signed(-g.lookup / g.rule)} for the {tables}, looked up and not multiplied; " if g.lookup else ""
+    spec = model.spec
+    tables = {
+        "input embedding": not spec.tied_head,
+        "position table": spec.position_rows,
+        "embedding of layers": spec.layer_embedding,
+    }
+    looked_up = listed([name for name, there in tables.items() if there])
+    charged = f"{signed(-g.lookup / g.rule)} for the {looked_up}, looked up and not multiplied; " if g.lookup else ""
     again = (
         f"{signed(g.again / g.rule)} for the output head, which multi-token prediction multiplies again; "
         if g.again
@@ -189,15 +202,16 @@ def cautions(model: CatalogModel, seq_len: int) -> list[str]:
             f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times as high."
         )
     if window := model.spec.window:
+        further = " and to compressed earlier ones" if model.spec.compressed else ""
         parts.append(
-            f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
-            f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
+            f"In {model.spec.windowed_layers} of {model.spec.layers} layers, a token attends to a sliding window of "
+            f"{window.size:,} tokens{further}. The count by layer includes this, and 6ND does not."
         )
     if mixer := model.spec.mixer:
         parts.append(
-            f"In {mixer.layers} of {model.spec.layers} layers of {model.name} a state stands in place of attention. It "
-            f"is counted token by token, {mixer.operations} operations for each of its numbers; kernels that work in "
-            "chunks compute more."
+            f"In {mixer.layers} of {model.spec.layers} layers, a recurrent state "
+            f"{'runs in parallel with' if mixer.parallel else 'replaces'} attention. Napkin counts {mixer.operations} "
+            "FLOPs per state element and token. Kernels that work in chunks compute more."
         )
     if seq_len > model.max_seq:
         parts.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")

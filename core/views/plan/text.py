@@ -314,7 +314,7 @@ def steps_and_whole(a: PlanEstimate) -> str:
         who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
         new = " on an accelerator so new" if a.terms.new_hardware else ""
         early = a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days
-        early = " The early end takes steps faster than these." if early else ""
+        early = " The optimistic case (P10) assumes faster steps." if early else ""
         reached = f"{percent(m.mfu / m.steps_mfu)} of the MFU of their steps"
         return f"{whole_run(a)}, {steps}: {who} {reached}{new}.{early}{_elsewhere(a)}"
     if a.plan.mfu_is_of_steps:

@@ -70,7 +70,7 @@ def operations(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
 
 def no_account(spec: TransformerSpec) -> str:
     """Why there is no roofline of a layer of ``spec``."""
-    return f"No roofline: what {spec.unlisted} reads and writes is not modelled."
+    return f"Napkin draws no roofline here, because it does not model the memory traffic of {spec.unlisted}."
 
 
 def layered(result: Sequence[LayerOperation], device: str, tokens: int) -> str:

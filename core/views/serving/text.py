@@ -141,8 +141,8 @@ def remarks(s: Serving, most_seen: int | None, *, adapters: bool = False) -> lis
         )
     if s.tensor > spec.kv_heads > 0 and spec.attention_layers and not spec.latent:
         lines.append(
-            f"There are {spec.kv_heads} key/value heads for {s.tensor} accelerators, so that several keep the same "
-            f"{plural(spec.kv_heads, 'one')}."
+            f"The model has {spec.kv_heads} key/value {plural(spec.kv_heads, 'head')} for {s.tensor} accelerators, so "
+            "several accelerators store the same one."
         )
     if spec.mixer:
         lines.append("States are kept in fp32, whatever the cache is in.")
