@@ -1,4 +1,8 @@
-"""Accelerators: their peaks, memory and links, the names that libraries give them, and their best matmul."""
+"""Accelerators: their peaks, memory and links, the names that libraries give them, and their best matmul.
+
+Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. The unit of the
+datasheet's memory is a column, GB (10⁹ bytes) or GiB. The bandwidth of a link counts both directions.
+"""
 
 from __future__ import annotations
 

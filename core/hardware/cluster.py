@@ -1,4 +1,8 @@
-"""Clusters: nodes of accelerators, their links, and the rates that were measured on them."""
+"""Clusters: nodes of accelerators, their links, and the rates that were measured on them.
+
+Vendors print the bandwidth of a link inside a node as the sum of both directions; here it is one way, like that of the
+network: bytes per second of one accelerator.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Operations under the roofline: their FLOPs, bytes, and least time."""
+"""Operations under the roofline: their FLOPs, bytes, and least time.
+
+FLOPs are counted as written here, a function such as exp as one; another count moves them by a few, and no verdict.
+Norms: mean, deviation, square, sum, scale, gain, bias. Softmax: maximum, difference, exp, sum, quotient; backward
+y·(dy − Σ y·dy). Cross-entropy: maximum, difference, exp, sum; backward exp, quotient, difference. GELU by tanh.
+SwiGLU: sigmoid in three, times its input, times the other half.
+
+Bytes follow one convention: an operation reads each operand from memory once and writes its result once, as one
+kernel that keeps everything else on the chip. Caches make real traffic smaller, tiles that do not fit make it larger.
+"""
 
 from __future__ import annotations
 

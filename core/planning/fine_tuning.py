@@ -1,4 +1,8 @@
-"""Fine-tuning: its time, the largest that fits, and what methods of post-training hold."""
+"""Fine-tuning: its time, the largest that fits, and what methods of post-training hold.
+
+Step times are not asked for. Every copy is laid out as the plan lays out the model it trains; the engine that writes
+answers shares itself over accelerators by tensor parallelism.
+"""
 
 from __future__ import annotations
 

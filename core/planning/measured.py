@@ -1,4 +1,8 @@
-"""What was measured: rates of an accelerator, and training runs of one’s own."""
+"""What was measured: rates of an accelerator, and training runs of one’s own.
+
+One run a line: parameters, tokens, accelerators, how long. ``7B, 2T tokens, 256 H100 SXM, 19 days``; the cells of a CSV
+are read as well. A time is of the clock (days, h), or of accelerators (GPU-hours); a rate (tokens/s) is that of steps.
+"""
 
 from __future__ import annotations
 

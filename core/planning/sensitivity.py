@@ -1,4 +1,7 @@
-"""How an answer changes with what was said: with each input, and with the number of accelerators."""
+"""How an answer changes with what was said: with each input, and with the number of accelerators.
+
+Every end is an answer of its own, so that what stands here is what one gets by typing it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""Published runs, and the utilisation that their hours come to."""
+"""Published runs, and the utilisation that their hours come to.
+
+One row of ``assets/data/training_runs.csv`` each: whole runs, stages of runs, and benchmarks, with what their
+sources print. MFU figures of different sources follow different attention conventions; ``flop_convention`` says
+which, where it is known. ``notes`` of the catalogue's whole runs are sentences for the
+reader.
+
+Sources count MFU in different ways, so a printed MFU is the last resort. In order: accelerator-hours or tokens per
+second, which need no convention; the time of a step and its tokens; hardware FLOPs by a formula that the source names;
+an MFU whose convention is named, with the shape to convert it. What cannot be converted is left out, by name and with
+its reason. 8-bit runs are held against the 16-bit peak too, so they can pass 1.
+"""
 
 from __future__ import annotations
 

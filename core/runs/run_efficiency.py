@@ -1,4 +1,12 @@
-"""Run efficiency: end-to-end MFU over steady-state MFU, of published runs and the steps of their fastest layouts."""
+"""Run efficiency: end-to-end MFU over steady-state MFU, of published runs and the steps of their fastest layouts.
+
+``python -m core.runs.run_efficiency`` prints it for every run; ``--write`` puts it into ``assets/data/run_steps.csv``.
+
+A run's share is its utilisation over all billed hours, by what the steps of its fastest layout and its goodput would
+come to. Size, tokens, year, generation of accelerator, mixture or dense: none of them predicts the share of a lab that
+is left out better than one number does, because steps and goodput carry them already. Only how long the accelerator
+had been out does. So there is one middle, a factor for new accelerators, and a range as wide as labs differ.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 Every setting was read in the projects’ own sources of August 2026. What a project has no setting for is said, never
 guessed.
+
+What is kept under which settings was read in the sources that the lines of each name.
+
+Every setting was read in the projects' own sources of August 2026. What a project has no setting for is said, never
+guessed.
 """
 
 from __future__ import annotations

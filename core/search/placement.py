@@ -2,6 +2,8 @@
 
 Ranks are numbered as Megatron-LM does by default: tensor first, then context, data, and pipeline last; routed experts
 are spread over neighbors. The pipeline is 1F1B or its interleaved form, in the order of Megatron-LM.
+
+1F1B and its interleaved form, in the order in which Megatron-LM takes micro-batches and chunks.
 """
 
 from __future__ import annotations

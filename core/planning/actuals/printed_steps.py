@@ -1,4 +1,11 @@
-"""The steps that training programs print: nanoGPT, Megatron-LM, torchtitan, and the Trainer of transformers."""
+"""The steps that training programs print: nanoGPT, Megatron-LM, torchtitan, and the Trainer of transformers.
+
+The formats are those of nanoGPT's train.py, of `training_log` in Megatron-LM's training.py, and of torchtitan's
+components/metrics.py. Whatever stands before them, such as a timestamp or a rank, is no part of them.
+
+They time nothing but the run as a whole. What times them is a timestamp before each, the progress bars between them, or
+``train_runtime``, which the last one has, and every one where input tokens are counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One entry of a comparison: a named plan or calendar as texts, in a link and read back."""
+"""One entry of a comparison: a named plan or calendar as texts, in a link and read back.
+
+The first plan of a link spells every field but those omitted if empty, so that the link opens to the same plans
+after a default has changed; the others spell what differs from the first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What the runs of a calendar cost: accelerators rented by the hour, reserved, or owned."""
+"""What the runs of a calendar cost: accelerators rented by the hour, reserved, or owned.
+
+Every line is known or not: one whose price or amount was never given is unknown, and the total says so. Energy and
+accelerator-hours are those of the one `answer` of each run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Which pools of accelerators run a calendar within its limits at the least cost."""
+"""Which pools of accelerators run a calendar within its limits at the least cost.
+
+Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
+other. Accelerators come as a budget finds them, in whole nodes.
+"""
 
 from __future__ import annotations
 
