@@ -206,7 +206,7 @@ def flops_per_token(
 class RuleGap:
     """Why the 6ND rule and the count by layer differ, per token of training; the parts sum to the difference.
 
-    rule: 6 N with N the active parameters. lookup: what it charges for tables that are only looked up (an
+    rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
     input embedding of its own, learned positions, embeddings of layers). vectors: what it charges for norms and
     biases. square: what it leaves out, attention's products of activations. again: what it counts once and the layers
     multiply again, the output head, and projections of a narrow table, in every multi-token prediction module.

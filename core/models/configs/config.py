@@ -107,16 +107,15 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     unread = _unread(family, text)
     unused = {"mtp"} if not fields.mtp else set[str]()
     unused |= set() if spec.ffn else {"ffn"}
-    unused |= set() if spec.experts else _MIXTURE
+    unused |= set() if spec.experts else set(_OF_EXPERTS)
     lacks = tuple(dict.fromkeys(keys[field] for field in omitted if field not in unused))
     return ReadConfig(
         spec, family.name, model_type, fields.max_seq or 0, lacks, fields.mtp or 0, tuple(notes), unread, part
     )
 
 
-_MIXTURE = {"experts", "per_token", "expert_width", "shared", "shared_width"}
-"""Fields that a dense model does not have."""
-
+_OF_EXPERTS = ("experts", "per_token", "expert_width", "shared", "shared_width")
+"""Fields that say nothing of a model without experts."""
 
 _ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function")
 _HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")

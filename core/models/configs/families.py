@@ -187,9 +187,7 @@ def _states(f: Fields, usual: Callable[[int], bool]) -> int:
     if f.layer_types is None:
         return sum(map(usual, range(f.layers)))
     if len(f.layer_types) != f.layers or not set(f.layer_types) <= set(_STATES):
-        raise SpecError(
-            "layer_types", f.layer_types, f"it must have {f.layers} entries, each one of {', '.join(_STATES)}."
-        )
+        raise SpecError("layer_types", f.layer_types, f"it must list {f.layers} of {', '.join(_STATES)}.")
     return sum(_STATES[kind] for kind in f.layer_types)
 
 
@@ -292,9 +290,7 @@ def _nemotron_nas(f: Fields) -> Mapping[str, Any]:
     for block in f.blocks or ():
         attention, network = (_object(block.get(part)) for part in ("attention", "ffn"))
         if attention.get("replace_with_linear") or network.get("replace_with_linear"):
-            raise NoClosedFormError(
-                "nemotron-nas", "block_configs", "replace_with_linear", "Napkin does not count it.", "{}"
-            )
+            raise NoClosedFormError("nemotron-nas", "block_configs", "replace_with_linear", "Napkin does not count it.")
         group, times = attention.get("n_heads_in_group") or 1, network.get("ffn_mult") or 0
         if not isinstance(group, int) or not isinstance(times, int | float) or not 0 <= times < f.hidden:
             raise SpecError("blocks", str(block)[:60], "n_heads_in_group and ffn_mult are numbers.")

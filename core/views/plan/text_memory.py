@@ -9,7 +9,7 @@ from core.planning.largest_model import Largest, largest_by_states
 from core.planning.layout import FIELD_IDS, TRAINED_IDS, estimable_request, plan_checkpoint
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import OWN_SHAPE, whole_accelerators
-from core.training.activations.tensors import SavedTensor
+from core.training.activations.tensors import SavedTensor, Split
 from core.training.device.inputs import explain_largest, kept_each
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
@@ -324,10 +324,17 @@ def tensor_rows(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]])
             QuantityText(f"{format_count(size / tokens)} B", size / tokens, "B"),
             gib(size),
             percent(size / whole),
-            {"sequence": "tensor, under sequence parallelism"}.get(tensor.split, tensor.split),
+            _ranks(tensor.split),
         )
         for tensor, size in tensors
     ]
+
+
+def _ranks(split: Split) -> str:
+    """Which ranks divide a tensor, as a cell."""
+    if split == "sequence":
+        return "tensor, under sequence parallelism"
+    return {math.inf: "tensor", 1.0: "whole"}.get(split, f"tensor, at most {split:g} ranks")
 
 
 _MOMENTS = {
