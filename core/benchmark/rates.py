@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.benchmark.best import MOST_SPREAD, SQUARE, fastest, is_spread, largest_copy, squares, sustained
 from core.benchmark.points import Point, Regime
 from core.benchmark.record import Record
-from core.hardware.rates import RateName, Rates
+from core.hardware.cluster import RateName, Rates
 from core.units import format_bytes, format_duration
 
 COPY_BYTES = 256 * 2**20

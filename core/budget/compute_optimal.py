@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation, Source, Symbol, formula
 
 _HOFFMANN = Source(

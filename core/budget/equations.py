@@ -1,12 +1,89 @@
-"""The budget equation, D · F = n · P · u · t, turned round for each of its quantities, as formulas."""
+"""The budget equation, D · F = n · P · u · t, turned round for each of its quantities, with their ranges."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from core.formula import Source, Symbol, formula
 from core.models.flops import train_flop_6nd
 from core.sources import DEEPSEEK_V3, PALM
+
+
+class BudgetError(ValueError):
+    """A budget that cannot be worked out. ``field`` names the quantity at fault; the message says why."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+_NORMAL = statistics.NormalDist()
+_TENTH = _NORMAL.inv_cdf(0.9)
+"""Standard deviations from the middle of a normal distribution to P90, and to P10."""
+
+
+def quantile(low: Any, mid: Any, high: Any, level: float) -> Any:
+    """The value that a share ``level`` of cases stays below, of which P10, P50 and P90 are known: numbers or arrays.
+
+    Each half is taken as of a lognormal distribution through its end and the middle: of positive quantities.
+    """
+    deviations = _NORMAL.inv_cdf(level) / _TENTH
+    if not deviations:
+        return mid
+    end = high if deviations > 0 else low
+    return mid * (end / (mid + (mid == 0))) ** abs(deviations)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """P10, P50 and P90 of a quantity, low ≤ mid ≤ high; all NaN when unknown."""
+
+    low: float
+    mid: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.known:
+            return
+        if not self.low <= self.mid <= self.high:
+            raise ValueError(f"an interval runs from low to high: {self.low:g}, {self.mid:g}, {self.high:g}")
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a range at all."""
+        return not math.isnan(self.low + self.mid + self.high)
+
+    def contains(self, value: float) -> bool:
+        """Whether ``value`` lies inside, ends included."""
+        return self.low <= value <= self.high
+
+    def quantile(self, level: float) -> float:
+        """The value that a share ``level`` of cases stays below."""
+        return float(quantile(self.low, self.mid, self.high, level))
+
+    def below(self, value: float) -> float:
+        """The share of cases that stay below ``value``, by the same distribution; 0 or 1 without spread."""
+        end = self.high if value > self.mid else self.low
+        if end == self.mid or value <= 0:
+            return float(value >= self.mid)
+        return _NORMAL.cdf(
+            _TENTH * abs(math.log(value / self.mid) / math.log(end / self.mid)) * math.copysign(1, value - self.mid)
+        )
+
+    def through(self, function: Callable[[float], float]) -> Interval:
+        """The interval of a quantity that rises, or falls, with this one throughout."""
+        ends = (function(self.low), function(self.mid), function(self.high))
+        return Interval(min(ends), ends[1], max(ends))
+
+    @staticmethod
+    def point(value: float) -> Interval:
+        """A quantity without spread."""
+        return Interval(value, value, value)
+
 
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
@@ -124,3 +201,76 @@ def days_of(hours: float, accelerators: float) -> float:
 def days_of_steps(tokens: float, seconds: float, sequences: float, seq_len: float) -> float:
     """Days that the steps take which all tokens need, with nothing between them."""
     return tokens * seconds / (86400 * sequences * seq_len)
+
+
+_DEEPSEEK_V3 = DEEPSEEK_V3.at("table 1")
+
+_TRAINING_TIME = Symbol("t", "training time", "seconds")
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{accelerators} \cdot \v{peak} \cdot \v{mfu}}",
+    result=_TRAINING_TIME,
+    symbols={"flop": _COMPUTE, "accelerators": _COUNT, "peak": _PEAK, "mfu": _MFU},
+    sources=(_PALM, _NARAYANAN),
+)
+def training_seconds(flop: float, accelerators: float, peak: float, mfu: float) -> float:
+    """Training time at an MFU.
+
+    With the MFU over all hours it is the time on the wall; with that of the steps alone, the time of the steps.
+    """
+    return flop / (accelerators * peak * mfu)
+
+
+@formula(
+    r"\frac{\v{accelerators} \cdot \v{seconds}}{3600}",
+    result=_HOURS,
+    symbols={"accelerators": _COUNT, "seconds": _TRAINING_TIME},
+    sources=(_DEEPSEEK_V3,),
+)
+def accelerator_hours(accelerators: float, seconds: float) -> float:
+    """Accelerator-hours.
+
+    Every accelerator of the cluster counts for the whole time.
+    """
+    return accelerators * seconds / 3600
+
+
+@formula(
+    r"\v{hours} \cdot \v{price}",
+    result=Symbol(r"\text{cost}", "rent of the accelerators", "usd"),
+    symbols={"hours": _HOURS, "price": Symbol("p", "price per accelerator-hour", "usd_per_hour")},
+    sources=(_DEEPSEEK_V3,),
+)
+def rent(hours: float, price: float) -> float:
+    """Rent of the accelerators.
+
+    Storage, network, staff and failed experiments are not in it.
+    """
+    return hours * price
+
+
+@formula(
+    r"\frac{\v{tokens}}{\v{seconds}}",
+    result=Symbol("r", "tokens per second, whole cluster", "tokens_per_s"),
+    symbols={"tokens": _TOKENS, "seconds": _TRAINING_TIME},
+    sources=(_PALM,),
+)
+def tokens_per_second(tokens: float, seconds: float) -> float:
+    """Tokens per second of the whole cluster."""
+    return tokens / seconds
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{hours} \cdot 3600 \cdot \v{peak}}",
+    result=Symbol("u", "effective utilisation", "ratio"),
+    symbols={"flop": _COMPUTE, "hours": _HOURS, "peak": _PEAK},
+    sources=(_PALM,),
+)
+def effective_utilisation(flop: float, hours: float, peak: float) -> float:
+    """Effective utilisation of a whole run.
+
+    Its compute over what the billed hours could have done at peak. Lower than the MFU of a steady step, because
+    the hours also hold restarts, evaluation, other stages and waiting.
+    """
+    return flop / (hours * 3600 * peak)

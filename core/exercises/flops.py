@@ -7,14 +7,12 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
-from core.budget.equations import accelerators_needed
-from core.budget.run import training_seconds
+from core.budget.equations import accelerators_needed, training_seconds
 from core.exercises.exercise import FAR, Exercise, Maker, choose, choose_amount
 from core.fields import Link
 from core.formula import Explanation
 from core.hardware.accelerators import find
-from core.hardware.operations import intensity, product_bytes
-from core.hardware.roofline import ridge_point
+from core.hardware.operations import intensity, product_bytes, ridge_point
 from core.models.flop_formulas import train_flop_6nd
 from core.planning.plan import OWN_SHAPE
 from core.products import matmul_flop

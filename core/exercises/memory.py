@@ -11,15 +11,9 @@ from core.fields import Link
 from core.hardware.accelerators import find
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
-from core.training.activations.formulas import logits_bytes
-from core.training.device.states_only import largest_model
-from core.training.memory import (
-    StateBytes,
-    bytes_per_parameter,
-    checkpoint_bytes,
-    state_bytes,
-    states_per_parameter,
-)
+from core.training.activations.tensors import logits_bytes
+from core.training.device.inputs import largest_model
+from core.training.memory import StateBytes, bytes_per_parameter, checkpoint_bytes, state_bytes, states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
 from core.units import format_bytes, format_count

@@ -1,4 +1,4 @@
-"""Accelerators: one row of ``assets/data/accelerators.csv`` each, with source, confidence and known traps.
+"""Accelerators: their peaks, memory and links, the names that libraries give them, and their best matmul.
 
 Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. The unit of the
 datasheet's memory is a column, GB (10⁹ bytes) or GiB. The bandwidth of a link counts both directions.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from core.limits import cached
 from core.rows import number, read_rows
@@ -225,3 +227,196 @@ def find(name: str) -> Accelerator:
 def find_in_nodes(name: str, size: int) -> Accelerator:
     """The accelerator of this name where ``size`` of them come as one unit."""
     return replace(find(name), node_size=size)
+
+
+_USUAL = ("V100 SXM 32 GB", "A100 SXM 80 GB", "H100 SXM", "H200 SXM", "GH200 96 GB", "RTX PRO 6000 Server")
+"""What a name means that several variants have, if it says neither form factor nor memory."""
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_MEMORY = re.compile(r"(\d{1,3})[ -]?G(?:i?B)?\b", re.IGNORECASE)
+_IN_NAME = re.compile(r"\d+ GB|[()]")
+_FORM = re.compile(r"(SXM|PCIe|NVL)\d?", re.IGNORECASE)
+_RACK = re.compile(r"NVL(\d{1,4})", re.IGNORECASE)
+_NOISE = re.compile(
+    r"nvidia|amd|intel|google|aws|apple|tesla|instinct|geforce|oam|superchip|hbm\d\w?|gddr\d\w?", re.IGNORECASE
+)
+_BOARD = re.compile(r"[HD]GX", re.IGNORECASE)
+"""Boards and servers whose accelerators are SXM modules."""
+
+_GLUED = re.compile(r"(?<=sxm)\d$")
+"""The generation of a module that is written in one word with its chip."""
+
+_LONGEST = 4
+"""Words of the longest name without its variant, ``RTX PRO 6000``, and one more."""
+_NEAR = 0.08
+"""Share by which a written memory size may differ from the datasheet's: B200 are sold with 192 GB and have 180."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAccelerator:
+    """An accelerator that a text names. name: empty if the catalogue has the chip, but not in the form or with the
+    memory that the text says. start, end: where in the text. per_node: of the rack or board if it is named."""
+
+    name: str
+    start: int
+    end: int
+    per_node: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """An accelerator by the words that tell it from others of the same chip. extras: those that its own name has."""
+
+    device: Accelerator
+    words: frozenset[str]
+    extras: frozenset[str]
+
+
+def _variant(device: Accelerator) -> tuple[str, _Variant]:
+    """The chip of an accelerator as one word, and the accelerator as a variant of it."""
+    words = _WORD.findall(_IN_NAME.sub(" ", device.name))
+    extras = [word for word in words if _FORM.fullmatch(word) or word in ("OCP", "Server", "Workstation")]
+    chip = "".join(word for word in words if word not in extras).lower()
+    form = _FORM.match(device.form_factor)
+    own = frozenset(word.lower() for word in extras)
+    forms = frozenset({form[1].lower()} if form else ())
+    return chip, _Variant(device, own | forms, own - {"sxm", "pcie"})
+
+
+@cached("tables_kept")
+def _chips() -> Mapping[str, tuple[frozenset[str], tuple[_Variant, ...]]]:
+    """Chip as one word in lower case → words that this writing of it says, and its variants."""
+    variants: dict[str, list[_Variant]] = {}
+    for chip, variant in map(_variant, accelerators()):
+        variants.setdefault(chip, []).append(variant)
+    chips: dict[str, tuple[frozenset[str], tuple[_Variant, ...]]] = {}
+    for chip, some in variants.items():
+        short = [chip.removeprefix(family) for family in ("tpu", "rtx")]
+        for name in (chip, *(name for name in short if not name.isdecimal()), chip.removesuffix("x")):
+            chips.setdefault(name, (frozenset(), tuple(some)))
+        for form in ("sxm", "pcie"):
+            chips.setdefault(chip + form, (frozenset({form}), tuple(some)))
+    return chips
+
+
+def find_accelerator_name(text: str) -> NamedAccelerator | None:
+    """The first accelerator that a text names, in its usual variant if the text does not say which.
+
+    The words of a name may be apart by a space or a mark. Returns None if there is none.
+    """
+    words = list(_WORD.finditer(text))
+    for first in range(len(words)):
+        for count in range(min(_LONGEST, len(words) - first), 0, -1):
+            some = words[first : first + count]
+            if any(len(text[a.end() : b.start()]) > 1 for a, b in pairwise(some)):
+                continue
+            key = _GLUED.sub("", "".join(word.group() for word in some).lower())
+            known = _chips().get(key) or _chips().get(key.removesuffix("s"))
+            if known:
+                return _named(text, words, first, first + count, *known)
+    return None
+
+
+def _named(
+    text: str, words: list[re.Match[str]], first: int, end: int, said: frozenset[str], variants: tuple[_Variant, ...]
+) -> NamedAccelerator:
+    """The variant that the words around a chip's name say, which are part of the name."""
+    every = frozenset(word for variant in variants for word in variant.words)
+    wanted, per_node, gigabytes = set(said), None, 0
+    while first and _adjoins(text, words[first - 1], words[first]):
+        word = words[first - 1].group()
+        if not (_NOISE.fullmatch(word) or _BOARD.fullmatch(word)):
+            break
+        wanted |= {"sxm"} if _BOARD.fullmatch(word) else set()
+        first -= 1
+    start, stop = words[first].start(), words[end - 1].end()
+    while end < len(words) and _adjoins(text, words[end - 1], words[end]):
+        word = words[end].group()
+        form, rack, memory = _FORM.fullmatch(word), _RACK.fullmatch(word), _MEMORY.match(text, words[end].start())
+        if memory and not gigabytes:
+            gigabytes, stop = int(memory[1]), memory.end()
+            end += sum(word.start() < stop for word in words[end:])
+            continue
+        if rack:
+            per_node = int(rack[1])
+        elif form or word.lower() in every:
+            wanted.add(form[1].lower() if form else word.lower())
+        elif not _NOISE.fullmatch(word):
+            break
+        stop, end = words[end].end(), end + 1
+    stop += text[stop : stop + 1] == ")" and "(" in text[start:stop]
+    fitting = [variant for variant in variants if wanted <= variant.words]
+    if gigabytes:
+        fitting = [v for v in fitting if abs(gigabytes * 1e9 / v.device.sheet_bytes - 1) <= _NEAR]
+    if not fitting or per_node == 0:
+        return NamedAccelerator("", start, stop)
+
+    def unlike(variant: _Variant) -> tuple[float, int, bool, float]:
+        off = abs(gigabytes * 1e9 / variant.device.sheet_bytes - 1) if gigabytes else 0.0
+        others = variant.extras - wanted
+        return off, len(others - {"server"}), variant.device.name not in _USUAL, -variant.device.sheet_bytes
+
+    return NamedAccelerator(min(fitting, key=unlike).device.name, start, stop, per_node)
+
+
+def _adjoins(text: str, before: re.Match[str], after: re.Match[str]) -> bool:
+    """Whether only a space or a mark of a name is between two words."""
+    return text[before.end() : after.start()].strip(" ") in ("", "-", "_", "/", "(")
+
+
+@dataclass(frozen=True, slots=True)
+class BestMatmul:
+    """The fastest matmul that is known, or to be expected, of an accelerator in one dtype.
+
+    share: of the dense peak of that dtype. rate: FLOP/s. measured: whether somebody measured this very accelerator.
+    of: whose measurements it follows from.
+    """
+
+    share: float
+    rate: float
+    measured: bool
+    of: str
+
+
+def _share(device: Accelerator, dtype: str) -> float:
+    return device.best_measured(dtype) / device.peak(dtype)
+
+
+def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float]:
+    shares = (_share(device, dtype) for device in accelerators() if like(device))
+    return [share for share in shares if not math.isnan(share)]
+
+
+@cached("results_kept")
+def best_matmul(name: str, dtype: str) -> BestMatmul:
+    """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak, or nobody measured
+    any accelerator in it.
+
+    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else its own
+    share in bf16, or for bf16 that of all: how much of a datasheet's peak a matmul reaches hangs on clocks under load
+    and on the vendor's library, both of which a vendor's accelerators share. The median, so that one outlier does not
+    speak for all. fp16 follows bf16.
+    """
+    device = find(name)
+    peak, base = device.peak(dtype), "bf16" if dtype == "fp16" else dtype
+    own = _share(device, base)
+    if not math.isnan(own):
+        return BestMatmul(own, own * peak, measured=True, of=device.name)
+    pools = (
+        (device.family, _measured(base, lambda other: other.family == device.family)),
+        (device.vendor, _measured(base, lambda other: other.vendor == device.vendor)),
+        ("all accelerators", _measured(base, lambda _: True)) if base == "bf16" else _own_bf16(device),
+    )
+    of, shares = next(((of, shares) for of, shares in pools if shares), ("", (math.nan,)))
+    share = statistics.median(shares)
+    return BestMatmul(share, share * peak, measured=False, of=of)
+
+
+def _own_bf16(device: Accelerator) -> tuple[str, Sequence[float]]:
+    return f"{device.name} in 16 bits", [best_matmul(device.name, device.usable("bf16")).share]
+
+
+def ceiling_of(device: Accelerator, dtype: str) -> float:
+    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
+    share = best_matmul(device.name, dtype).share
+    return 1.0 if math.isnan(share) else min(share, 1.0)

@@ -15,8 +15,7 @@ from decimal import Decimal
 from typing import Any, Literal, TypeAlias, get_args
 
 from core.dates import parse_day
-from core.hardware.accelerator_names import find_accelerator_name
-from core.hardware.accelerators import accelerators, find
+from core.hardware.accelerators import accelerators, find, find_accelerator_name
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import QuantityError, parse_quantity

@@ -1,4 +1,9 @@
-"""What an operation costs on an accelerator: FLOPs, bytes, intensity, and the side of the roofline it falls on.
+"""Operations under the roofline: their FLOPs, bytes, and least time.
+
+FLOPs are counted as written here, a function such as exp as one; another count moves them by a few, and no verdict.
+Norms: mean, deviation, square, sum, scale, gain, bias. Softmax: maximum, difference, exp, sum, quotient; backward
+y·(dy − Σ y·dy). Cross-entropy: maximum, difference, exp, sum; backward exp, quotient, difference. GELU by tanh.
+SwiGLU: sigmoid in three, times its input, times the other half.
 
 Bytes follow one convention: an operation reads each operand from memory once and writes its result once, as one
 kernel that keeps everything else on the chip. Caches make real traffic smaller, tiles that do not fit make it larger.
@@ -6,16 +11,44 @@ kernel that keeps everything else on the chip. Caches make real traffic smaller,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.hardware.accelerators import Accelerator
 from core.products import FLOP, PRODUCT, elementwise_flop, matmul_flop
-from core.sources import CS336
+from core.sources import CS336, ML_ENGINEERING
+
+
+class ElementCost(NamedTuple):
+    """FLOPs and elements moved per element, forward and backward."""
+
+    ahead: float
+    moved: float
+    back: float
+    moved_back: float
+
+
+LAYERNORM = ElementCost(8.0, 2.0, 14.0, 3.0)
+RMSNORM = ElementCost(4.0, 2.0, 8.0, 3.0)
+SOFTMAX = ElementCost(5.0, 2.0, 4.0, 3.0)
+CROSS_ENTROPY = ElementCost(4.0, 1.0, 3.0, 2.0)
+GELU = ElementCost(8.0, 2.0, 12.0, 3.0)
+SWIGLU = ElementCost(5.0, 3.0, 9.0, 5.0)
+RESIDUAL = ElementCost(1.0, 3.0, 1.0, 3.0)
+
+ADAMW_FLOP = 15.0
+"""FLOPs of AdamW per parameter: two moments (3 and 4), corrections (2), root, quotient and step (4), decay (2)."""
+
+ADAMW_BYTES = 28.0
+"""Bytes of AdamW per parameter: weight and both moments in fp32 read and written (24), a 16-bit gradient read, a
+16-bit copy of the weight written. An fp32 gradient read and no copy written are as many."""
+
 
 Value: TypeAlias = "float | npt.NDArray[np.float64]"
 Bound: TypeAlias = Literal["compute", "memory"]
@@ -221,3 +254,55 @@ def place(work: Work, peak: float, bandwidth: float) -> Placed:
         attainable=np.divide(work.flop, seconds) if not plain else float(work.flop) / float(seconds),
         compute_bound=bool(compute) if plain else compute,
     )
+
+
+_ML_ENGINEERING = ML_ENGINEERING.at("how theoretical peaks are calculated")
+
+
+@formula(
+    r"2 \cdot \v{clock} \cdot \v{fma_per_clock} \cdot \v{units}",
+    result=Symbol("P", "dense peak rate", "flop_per_s"),
+    symbols={
+        "clock": Symbol("f", "boost clock in hertz", "number"),
+        "fma_per_clock": Symbol("w", "multiply-adds per clock and unit", "count"),
+        "units": Symbol("u", "matrix units on the chip", "count"),
+    },
+    sources=(_ML_ENGINEERING,),
+)
+def peak_from_clock(clock: float, fma_per_clock: float, units: float) -> float:
+    """Dense peak rate from the clock.
+
+    A multiply-add counts as two FLOPs. A sparse figure, where a datasheet prints one, skips multiplications
+    by zero and is never a peak of dense training.
+    """
+    return 2 * clock * fma_per_clock * units
+
+
+@formula(
+    r"\frac{\v{peak}}{\v{bandwidth}}",
+    result=Symbol("I", "ridge point", "flop_per_byte"),
+    symbols={
+        "peak": Symbol("P", "dense peak rate", "flop_per_s"),
+        "bandwidth": Symbol(r"\beta", "memory bandwidth", "bytes_per_s"),
+    },
+    sources=(_ROOFLINE,),
+)
+def ridge_point(peak: float, bandwidth: float) -> float:
+    """Ridge point.
+
+    The FLOPs per byte of memory traffic above which compute, not memory, is the limit.
+    """
+    return peak / bandwidth
+
+
+def explain_device(device: Accelerator, dtype: str) -> list[Explanation]:
+    """The ridge point of ``device`` in ``dtype``, and its peak from the clock where that is known."""
+    peak = device.peak(dtype)
+    explanations: list[Explanation] = []
+    if (clock := device.clock) and clock.dtype == dtype:
+        explanations.append(
+            peak_from_clock.explain(clock=clock.hertz, fma_per_clock=clock.fma_per_clock, units=clock.units)
+        )
+    if not math.isnan(peak / device.bandwidth):
+        explanations.append(ridge_point.explain(peak=peak, bandwidth=device.bandwidth))
+    return explanations

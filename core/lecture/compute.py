@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from core.budget.run import training_seconds
+from core.budget.equations import training_seconds
 from core.formula import Explanation
 from core.hardware.accelerators import find
-from core.hardware.operations import elementwise, intensity, product
-from core.hardware.roofline import ridge_point
+from core.hardware.operations import elementwise, intensity, product, ridge_point
 from core.lecture.claims import Finding, titled
 from core.models.attention_share import attention_over_rest
 from core.models.catalog import model_named

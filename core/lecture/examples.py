@@ -188,8 +188,7 @@ def one_to_two_to_three(print: Show) -> None:
 
 
 def mfu_without_communication(print: Show) -> None:
-    from core.hardware.accelerators import find
-    from core.hardware.matmul import best_matmul
+    from core.hardware.accelerators import best_matmul, find
 
     for name in ("A100 SXM 80 GB", "H100 SXM", "H200 SXM"):
         if best_matmul(name, "bf16").measured:

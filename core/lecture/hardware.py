@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from core.budget.run import training_seconds
+from core.budget.equations import training_seconds
 from core.formula import Explanation
-from core.hardware.accelerators import find
-from core.hardware.matmul import best_matmul
-from core.hardware.roofline import explain_device, peak_from_clock
+from core.hardware.accelerators import best_matmul, find
+from core.hardware.operations import explain_device, peak_from_clock
 from core.lecture.claims import Finding, titled
 from core.runs.published import printed_mfu
 from core.units import format_quantity

@@ -8,8 +8,8 @@ from core.hardware.accelerators import find
 from core.lecture.claims import Finding, titled
 from core.models.catalog import model_named
 from core.tensors.cost import tensor_bytes
+from core.training.device.inputs import explain_largest
 from core.training.device.memory import memory_per_device
-from core.training.device.states_only import explain_largest
 from core.training.layout import Layout
 from core.training.memory import (
     PARTS,
@@ -20,8 +20,7 @@ from core.training.memory import (
     token_bytes,
     token_width,
 )
-from core.training.optimizer_state import optimizer_bytes_per_parameter
-from core.training.optimizers import find_optimizer
+from core.training.optimizers import find_optimizer, optimizer_bytes_per_parameter
 from core.training.precision import POLICIES, find_policy
 from core.units import format_bytes, format_count, format_quantity
 

@@ -11,56 +11,47 @@ from typing import Any
 import numpy as np
 
 from core.budget.equations import (
+    BudgetError,
+    Interval,
+    accelerator_hours,
     days_of,
     days_of_steps,
     flop_of_a_run,
     flop_of_a_token,
     hours_affordable,
     mfu_needed,
+    rent,
+    tokens_per_second,
     tokens_trainable,
+    training_seconds,
 )
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
-from core.budget.run import accelerator_hours, rent, tokens_per_second, training_seconds
 from core.formula import Explanation, Formula, explain_run
-from core.hardware.accelerators import Accelerator
-from core.hardware.matmul import ceiling_of
-from core.hardware.node_power import node_power, part_of_node
-from core.hardware.roofline import explain_device
+from core.hardware.accelerators import Accelerator, ceiling_of
+from core.hardware.operations import explain_device
 from core.limits import cached
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.does_not_fit import DoesNotFitError
-from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
-from core.planning.plan import Find, Plan, whole_accelerators
-from core.planning.plan_search import evaluate_layout
-from core.planning.resolved_layout import (
+from core.planning.largest_model import DoesNotFitError
+from core.planning.layout import (
     FIELD_IDS,
     constraints_of,
     estimable_request,
+    evaluate_layout,
     found_layout,
     plan_layout,
+    resolved_plan,
     search_request,
     too_large,
 )
-from core.planning.solving import (
-    ENDS,
-    MIDDLE,
-    SolvedRun,
-    Terms,
-    problem_of,
-    solve,
-    unanswerable,
-)
-from core.planning.throughput import WIDTHS, untrainable
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
+from core.planning.plan import Find, Plan, whole_accelerators
+from core.planning.solving import ENDS, MIDDLE, SolvedRun, Terms, problem_of, solve, unanswerable, untrainable
 from core.planning.trl import cannot_run, trl
-from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, peak_power
+from core.runs.conventions import TokenWork
+from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, node_power, part_of_node, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
-from core.runs.long_sequences import TokenWork
-from core.runs.share import share_of_steps, whole_run_mfu
-from core.runs.utilisation import peak_16bit
+from core.runs.run_efficiency import share_of_steps, whole_run_mfu
 from core.search.launch import Launch, launches
-from core.search.request import SearchRequest
-from core.search.result import LayoutResult
+from core.search.request import LayoutResult, SearchRequest
 from core.training.layout import LayoutError
 from core.units import format_quantity
 
@@ -332,7 +323,7 @@ def estimate(plan: Plan) -> PlanEstimate:
         device=plan.device,
         dtype=plan.peak_dtype,
         peak=terms.peak,
-        peak_ratio=min(1.0, peak_16bit(plan.accelerator) / terms.peak) if plan.peak_dtype in WIDTHS else 1.0,
+        peak_ratio=terms.peak_ratio,
         low=low,
         middle=middle,
         high=high,

@@ -1,4 +1,4 @@
-"""The largest model that a plan's accelerators hold: with everything counted, or by model states alone."""
+"""The largest model that a cluster holds, and the fewest accelerators that hold a plan."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.limits import cached, limit
+from core.planning.layout import own_layout, resolve_layout, tried_layouts
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import own_layout, resolve_layout
-from core.planning.solving import largest_size, rounded_down
+from core.planning.solving import allocations, first_place, largest_size, rounded_down
+from core.training.device.inputs import explain_largest
 from core.training.device.memory import DeviceMemory
-from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
-from core.training.optimizer_state import explain_state_bytes
+from core.training.optimizers import explain_state_bytes
 
 Counted: TypeAlias = Literal["everything", "model states alone"]
 """What has to fit."""
@@ -111,3 +112,38 @@ def _sized(plan: Plan, parameters: float) -> MemoryEstimate:
 
 def _typed_plan(plan: Plan, parameters: float) -> Plan:
     return replace(plan, find="time", model=TYPED, parameters=parameters)
+
+
+class DoesNotFitError(BudgetError):
+    """That no layout of a plan's accelerators holds it; how many it needs is only searched for once it is told."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__("count", f"It does not fit on {int(plan.accelerators):,} × {plan.accelerator}")
+        self.plan = plan
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}{f': it needs {self.needed:,}' if self.needed else '; take more of them, or others'}."
+
+    @property
+    def needed(self) -> int | None:
+        """How many accelerators the plan needs; None where no number of them is enough."""
+        return fewest_that_hold(self.plan)
+
+
+@cached("results_kept")
+def fewest_that_hold(plan: Plan) -> int | None:
+    """The fewest accelerators, in whole units, on which the plan fits and leaves as much memory free as it keeps; None
+    where no number of them is enough, or where too many layouts would be tried."""
+    if tried_layouts((plan,)) > limit("repeated_search"):
+        return None
+
+    def lacking(at: int) -> float:
+        with suppress(LayoutError):
+            h = memory_estimate(replace(plan, accelerators=size(at)))
+            if h.host_holds and not h.lacks:
+                return 0.0
+        return math.inf
+
+    size, place = allocations(plan)
+    found = first_place(lacking, 1, limit("accelerators"), size, place)
+    return None if found is None else int(size(found))

@@ -10,17 +10,16 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation
 from core.limits import cached
 from core.models.spec import TransformerSpec
-from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import plan_checkpoint, plan_layout, spec_of
-from core.step_time.software import written_with
+from core.planning.layout import plan_checkpoint, plan_layout, spec_of
+from core.planning.plan import Plan
+from core.step_time.running import written_with
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
-from core.training.device.derivation import explain_device
 from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
 from core.training.device.inputs import StepSettings
-from core.training.device.memory import DeviceMemory
-from core.training.device.setup import Setup
+from core.training.device.memory import DeviceMemory, Setup
+from core.training.device.peak import explain_device
 from core.training.layout import Counts, Layout, LayoutError, check
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
@@ -152,29 +151,6 @@ class MemoryEstimate:
         return "fits" if float(self.device_memory.states) <= self.usable else "over"
 
 
-def copy_size(plan: Plan) -> int:
-    """Accelerators of one copy of the model, as one's own layout splits it; 1 under any other.
-
-    Ranks that hold one set of experts are never split.
-    """
-    own = plan.layout
-    if not plan.own_layout:
-        return 1
-    return int(own.pipeline) * math.lcm(int(own.tensor * own.context), int(own.expert_ranks))
-
-
-def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
-    """The plan with what was found for it: all parameters that are stored, and accelerators."""
-    count = float(whole_accelerators(accelerators))
-    return replace(
-        plan,
-        find="time",
-        model=TYPED if plan.find == "parameters" else plan.model,
-        parameters=parameters,
-        accelerators=count,
-    )
-
-
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
     """The plan at its longest as a setup under a layout, or several of them."""
     how, optimizer = plan.runtime_options, find_optimizer(plan.optimizer)
@@ -225,10 +201,15 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
         layout=layout,
         optimizer=setup.optimizer,
         policy=setup.policy,
-        device_memory=setup.account(layout),
+        device_memory=_device_memory(setup),
         usable=setup.memory,
         step=setup.step,
     )
+
+
+@cached("results_kept")
+def _device_memory(setup: Setup) -> DeviceMemory:
+    return setup.account(setup.layout)
 
 
 @cached("results_kept")

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import cached
-from core.planning.does_not_fit import fewest_that_hold
+from core.planning.largest_model import fewest_that_hold
+from core.planning.layout import own_layout
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.plan_limits import missed_limits
-from core.planning.resolved_layout import own_layout
-from core.search.constraints import FREE, with_fsdp
-from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
+from core.search.request import FREE, with_fsdp
 from core.training.device.host import host_lacks, host_memory
-from core.training.device.largest import largest_micro_batch, largest_seq_len, most_layers
 from core.training.device.memory import DeviceMemory
+from core.training.device.peak import largest_micro_batch, largest_seq_len, most_layers
+from core.training.device.traffic import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, LayoutError, allowed, filled
 
 ORDER = (

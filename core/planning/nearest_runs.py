@@ -9,10 +9,10 @@ from core.limits import cached
 from core.models.catalog import catalog
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
-from core.planning.throughput import WIDTHS
-from core.runs.coverage import NearestRun, RunFeatures, nearest_runs
+from core.planning.solving import WIDTHS
 from core.runs.published import PublishedRun, full_runs
-from core.runs.share import run_shares
+from core.runs.run_efficiency import run_shares
+from core.runs.scores import NearestRun, RunFeatures, nearest_runs
 
 _SAME = 0.05
 """Largest difference in tokens, and in accelerators where they are published, of a plan that is a published run."""

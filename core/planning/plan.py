@@ -1,4 +1,4 @@
-"""The plan as data: what a person asks of a training run, frozen, and the texts it may be typed in."""
+"""A plan: everything that is said about a training run, in one record of plain values."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.dates import refuse_day
 from core.hardware.accelerators import Accelerator, find_in_nodes
 from core.hardware.accelerators import find as find_accelerator
-from core.hardware.rates import Rates
 from core.limits import cached, limit
 from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
 from core.number_text import is_money
-from core.planning.own_runs import OwnRun
-from core.planning.search_texts import Batch
+from core.planning.measured import CarriedRates, OwnRun
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
-from core.search.constraints import FREE, Constraints
-from core.search.request import FREE_MEMORY
-from core.step_time.software import EAGER, USUAL_SOFTWARE, USUAL_TUNING
+from core.search.request import FREE, FREE_MEMORY, Constraints, Range
+from core.step_time.running import EAGER, USUAL_SOFTWARE, USUAL_TUNING
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
 from core.training.device.buffers import MEASURED
@@ -32,6 +29,85 @@ from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.trained import EVERYTHING, Trained
 from core.units import IN_PERCENT, QuantityError, parse_quantity
+
+_SURELY_TOKENS = 500_000
+"""Sequences that no step ever had: as a bare number they are rather tokens."""
+
+_BATCH = re.compile(r"(.*?)\s*(tokens?|sequences?|seqs?)?", re.IGNORECASE | re.DOTALL)
+
+
+PRE_TRAINING_BATCH = "16M tokens"
+"""The batch that a plan begins with."""
+
+FINE_TUNING_BATCH = "64 sequences"
+"""The batch that a plan begins with where a part of a model is trained: that of Llama 2's fine-tuning [Touvron et al.
+2023, arXiv:2307.09288, section 3.1]."""
+
+
+def begun_batch(text: str, *, everything: bool) -> str:
+    """The batch once a plan goes over to training everything, or a part of a model: the one that such plans begin with
+    in the place of the one that the others begin with, else ``text``."""
+    before, after = (FINE_TUNING_BATCH, PRE_TRAINING_BATCH) if everything else (PRE_TRAINING_BATCH, FINE_TUNING_BATCH)
+    return after if text == before else text
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A global batch as typed: so many sequences, or about so many tokens."""
+
+    size: float = 16e6
+    in_tokens: bool = True
+
+    def target(self, seq_len: int) -> float:
+        """Sequences of a step as asked for, which need not be whole."""
+        return max(1.0, self.size / seq_len) if self.in_tokens else self.size
+
+    def sequences(self, seq_len: int) -> int:
+        """About as many, whole."""
+        return round(self.target(seq_len))
+
+
+def parse_batch(text: str) -> Batch:
+    """A batch as typed: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of sequences.
+
+    Raises `QuantityError` with an example.
+    """
+    match = _BATCH.fullmatch(text.strip())
+    number, unit = (match[1], (match[2] or "").lower()) if match else (text, "")
+    if not unit and number[-1:] in ("k", "K"):
+        raise QuantityError(f"“{number}” are {number} tokens or {number} sequences: which of them? Type it so.")
+    in_tokens = unit.startswith("token") or (not unit and number[-1:].isalpha())
+    most = limit("batch_tokens") if in_tokens else limit("batch_sequences")
+    size = parse_quantity(
+        number, "count", low=1, high=most, whole=True, example="16M tokens, or 2,048 for that many sequences"
+    )
+    if not in_tokens and not unit and size >= _SURELY_TOKENS:
+        typed = text.strip()
+        raise QuantityError(
+            f"“{typed}” is {size:,.0f} sequences. Did you mean {typed} tokens? If not, type “{typed} sequences”."
+        )
+    return Batch(size, in_tokens)
+
+
+def parse_range(text: str) -> Range | None:
+    """What a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError` otherwise."""
+    cleaned = " ".join(text.replace("≤", "up to ").replace("–", "-").split()).lower()
+    if cleaned in ("", "any"):
+        return None
+    if cleaned.startswith("up to "):
+        return Range(1, _degree(cleaned.removeprefix("up to ")))
+    ends = [_degree(end) for end in re.split(r"\s*-\s*|\s+to\s+", cleaned)]
+    if len(ends) > 2:
+        raise QuantityError(f"“{text.strip()}” is no range. For example: {_EXAMPLES}, or nothing for any.")
+    return Range(min(ends), max(ends))
+
+
+_EXAMPLES = "8, up to 8, 2-8"
+
+
+def _degree(text: str) -> int:
+    return int(parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example=_EXAMPLES))
+
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
 """What can be asked for; money is part of every answer."""
@@ -232,20 +308,6 @@ NOT_MEASURED = math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedRates:
-    """Rates that a plan carries. origin: on what they were measured and when, as text, of which nothing is known but
-    that it is short."""
-
-    rates: Rates = field(default_factory=Rates)
-    origin: str = ""
-
-    @property
-    def device(self) -> str:
-        """What they were measured on, as it calls itself; empty where nobody said."""
-        return self.origin.rpartition(",")[0].strip() or self.origin
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
@@ -256,11 +318,11 @@ class Plan:
     optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
     layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
     those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.software` has it; tuned_by: whom, as there.
+    software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
     takes the usual ones.
     batch, constraints: what the fastest layout keeps to.
-    measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
+    measured: rates of the accelerator; whether and where they count, `core.planning.layout` decides.
     own_runs: that the same people trained before. maturity: one of `MATURITIES`.
     within: the bound in the question. limits: what the answer is held against, and does not depend on.
     trained: what of the model is. lengths: of the examples that it is trained on.

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
 from core.limits import cached, limit
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate

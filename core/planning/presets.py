@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.planning.plan import FASTEST, OWN_LAYOUT, OWN_SHAPE, TYPED
-from core.planning.search_texts import FINE_TUNING_BATCH
+from core.planning.plan import FASTEST, FINE_TUNING_BATCH, OWN_LAYOUT, OWN_SHAPE, TYPED
 from core.training.precision import USUAL_POLICY
 
 _NEXT = (

@@ -1,19 +1,23 @@
-"""What moves the answer: the same plan asked again with one input at each end of its range.
+"""How an answer changes with what was said: with each input, and with the number of accelerators.
 
 Every end is an answer of its own, so that what stands here is what one gets by typing it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
-from core.limits import cached
+from core.budget.equations import BudgetError, Interval
+from core.limits import cached, limit
 from core.planning.estimate import PlanEstimate, estimate
-from core.planning.plan import TYPED, Plan
+from core.planning.layout import FIELD_IDS
+from core.planning.plan import OWN_LAYOUT, TYPED, Plan, whole_accelerators
+from core.planning.solving import first_place
+from core.training.layout import OFFLOAD_NAMES, Layout, LayoutError, layers_of, named_modules, recompute_name
 
 Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price"]
 
@@ -79,3 +83,75 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
         days = (answers[0].middle.days, answers[1].middle.days)
         result.append(Swing(name, first[0], last[0], days, (answers[0].middle.dollars, answers[1].middle.dollars)))
     return tuple(sorted(result, key=lambda swing: -swing.moved(dollars=False)))
+
+
+_OCTAVES, _EACH = 3, 3
+"""Clusters are tried from an eighth to eight times as large, so many in each doubling."""
+
+_GAIN = 0.02
+"""Share by which more accelerators have to be faster to be called better."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResult:
+    """The plan on so many accelerators: its layout there, and what the whole run comes to."""
+
+    accelerators: int
+    layout: Layout
+    answer: PlanEstimate
+
+
+def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
+    """The plan on clusters from an eighth to eight times as large, with the same batch; those that hold it."""
+    here, node, most = whole_accelerators(plan.accelerators), plan.device.node_size, limit("accelerators")
+    sizes = {here}
+    for step in range(-_OCTAVES * _EACH, _OCTAVES * _EACH + 1):
+        size = here * 2 ** (step / _EACH)
+        sizes.add(round(size) if size < node or not step % _EACH else node * round(size / node))
+    results = (_on(plan, min(most, size)) for size in sorted(sizes - {0}))
+    return tuple(result for result in results if result)
+
+
+@cached("results_kept")
+def next_better(plan: Plan) -> tuple[int, float] | None:
+    """The fewest accelerators, in whole nodes, that train the plan faster by 2 % or more, and by what share they do;
+    None where none do."""
+    here, node, most = _on(plan, whole_accelerators(plan.accelerators)), plan.device.node_size, limit("accelerators")
+    if here is None:
+        return None
+    first, enough = here.accelerators // node, here.answer.middle.days / (1 + _GAIN)
+
+    def excess(place: int) -> float:
+        there = _on(plan, node * (first + place))
+        return there.answer.middle.days / enough if there else math.inf
+
+    place = first_place(excess, max(1, round(first * _GAIN)), most // node - first)
+    there = _on(plan, node * (first + place)) if place else None
+    return (there.accelerators, here.answer.middle.days / there.answer.middle.days - 1) if there else None
+
+
+def _on(plan: Plan, count: int) -> ClusterResult | None:
+    """The plan on so many accelerators; None where it does not fit there."""
+    with suppress(BudgetError, LayoutError):
+        a = estimate(replace(plan, find="time", accelerators=float(count)))
+        if a.memory.fits == "fits":
+            return ClusterResult(count, a.memory.layout, a)
+    return None
+
+
+def layout_texts(layout: Layout) -> dict[str, str]:
+    """A layout as texts of the plan's fields by id, as a form takes them."""
+    texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
+    texts |= {"lay": OWN_LAYOUT, "acc": ""}
+    for name in ("etp", "hsdp"):
+        texts[name] = texts[name] if texts[name] != "0" else ""
+    named, some = named_modules(layout.recompute), int(layers_of(layout.recompute))
+    texts |= {"rc": recompute_name(layout.recompute), **({"rcm": " ".join(named)} if named else {})}
+    texts["rcn"] = f"groups of {-some}" if some < 0 else f"{some}" if some else ""
+    texts["off"] = OFFLOAD_NAMES[int(layout.offload)]
+    return texts | {"sp": str(bool(layout.sequence_parallel)).lower()}
+
+
+def made_own(plan: Plan, layout: Layout) -> dict[str, str]:
+    """The texts by which the plan has the layout that it has as its own, so that a part of it can be changed."""
+    return {} if plan.own_layout else layout_texts(layout)

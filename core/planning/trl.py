@@ -12,13 +12,11 @@ from typing import Any
 
 from core.formula import Source
 from core.planning.memory_estimate import MemoryEstimate
-from core.search.launch import TRL, Launch
-from core.search.launch_precision import LONG, Precision, trainer
-from core.step_time.software import EAGER
+from core.search.launch import LONG, TRL, Launch, Precision, trainer
+from core.step_time.running import EAGER
 from core.training.layout import Recompute, layers_of, way_of
 from core.training.precision import FP32
-from core.training.tensors import tensors_of
-from core.training.trained import module_of
+from core.training.trained import module_of, tensors_of
 from core.wording import listed
 
 SOURCE = Source(

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Source, Symbol, formula
 from core.limits import cached, limit
 from core.rows import number, read_rows

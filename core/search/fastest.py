@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from threading import BoundedSemaphore
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.limits import cached
-from core.search.gate import turn
-from core.search.request import SearchRequest
-from core.search.space import Ints, columns_of, count_layouts, laid, layouts_at
+from core.budget.equations import BudgetError
+from core.hardware.cluster import Cluster, Rates
+from core.limits import cached, limit
+from core.models.spec import TransformerSpec
+from core.search.request import FREE, Columns, Constraints, LayoutResult, SearchRequest, SearchResult
+from core.search.space import Bools, Ints, columns_of, count_layouts, laid, layouts_at, too_many_layouts
+from core.step_time.running import AS_USUAL, Running, StepTime
+from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.inputs import usual
 from core.training.layout import Layout
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+
+WAITING: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("WAITING", default=nullcontext)
+"""What is shown while a search waits, as a context. Pages set it."""
+
+_PLACES = BoundedSemaphore(limit("searches_at_once"))
+_INSIDE: ContextVar[bool] = ContextVar("_INSIDE", default=False)
+_PATIENCE_S = 0.2
+"""Seconds after which a search that waits looks whether its thread is to stop."""
+
+
+@contextmanager
+def turn(tried: int) -> Generator[None]:
+    """Wait for a place where so many layouts are tried that the search is a heavy one; one inside another has its."""
+    if _INSIDE.get() or tried <= limit("light_search"):
+        yield
+        return
+    held, inside = False, _INSIDE.set(True)
+    try:
+        held = _PLACES.acquire(blocking=False)
+        if not held:
+            with WAITING.get()():
+                while not held:
+                    held = _PLACES.acquire(timeout=_PATIENCE_S)
+        yield
+    finally:
+        _INSIDE.reset(inside)
+        if held:
+            _PLACES.release()
+
 
 Array = npt.NDArray[np.float64]
 
-_FIRST_ASKED = 256
-"""Layouts of which the memory is asked first, the fastest; then eight times as many, and so on."""
+_FIRST, _MORE = 128, 16
+"""Layouts that are looked at first, the fastest; and how many times as many are next."""
+
+_EQUAL = 1 - 1e-6
+"""Share of a score that counts as the same."""
+
+_LACKING, _FITTING, _ROOMY = range(3)
+"""Of a layout whether it does not fit, fits, or leaves free what is asked for as well."""
 
 _FAILING, _BUSY = 0.95, 0.9
 """Below this goodput, or where a smaller share is busy, it is tried whether half of the accelerators train faster."""
@@ -44,6 +90,9 @@ class FoundLayout:
         """Accelerators that take part."""
         return int(self.layout.accelerators)
 
+
+_Ranked: TypeAlias = "tuple[tuple[int, float, int], FoundLayout]"
+"""A layout after what it is chosen by: whether it fits, what it trains or lacks, and its place."""
 
 Goodput: TypeAlias = Callable[[Array], Array]
 """Share of its time that a run trains on so many accelerators; two that say the same are equal, and hash so."""
@@ -72,58 +121,211 @@ def _useful(found: FoundLayout, goodput: Goodput) -> float:
 
 @cached("layouts_kept")
 def _fastest_on(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout | None:
+    best: _Ranked | None = None
     with turn(count_layouts(request)):
-        layout, possible = laid(request, count)
-        sequences = layout.data * layout.micro_batches * layout.micro_batch
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = sequences * float(request.timed_length) / request.step(layout).total
-        busy = np.asarray(layout.accelerators)
-        sizes, at = np.unique(busy, return_inverse=True)
-        trains = goodput(sizes.astype(float))[at].reshape(busy.shape)
-        score = np.where(possible & (steps > 0), steps * trains, 0.0)
-        best = _best(request, layout, score)
-    if best is None:
-        return None
-    place, memory = best
-    row = layouts_at(request, layout, score.shape, np.array([place]))
-    found = Layout(**{name: int(values[0]) for name, values in columns_of(row).items()})
-    taken = int(found.data) * int(found.micro_batches) * int(found.micro_batch)
-    rate = float(np.broadcast_to(steps, score.shape).ravel()[place])
-    return FoundLayout(found, taken, rate, memory, not memory > request.usable)
+        space, possible = laid(request, count)
+        bounds = _bounds(request, space, possible, goodput)
+        flat, left, number, enough = bounds.ravel(), np.flatnonzero(bounds), _FIRST, 0.0
+        while len(left):
+            cells, left = _highest(flat, left, number)
+            places = _places_of(cells, bounds.shape, possible.shape)
+            places = places[possible.ravel()[places]]
+            found = _best(request, space, possible.shape, places, goodput, enough)
+            best = max((one for one in (best, found) if one), key=lambda one: one[0], default=None)
+            if best and best[0][0] == _ROOMY:
+                enough = best[0][1] * _EQUAL
+            left, number = left[flat[left] >= enough], number * _MORE
+    return best and best[1]
 
 
-def _best(request: SearchRequest, layout: Layout, score: Array) -> tuple[int, float] | None:
-    """The place of the layout with the highest score that leaves as much free as is asked for, else of one that fits,
-    else of the one that holds least; and its bytes. Their memory is asked from the fastest down."""
-    flat = score.ravel()
-    some = np.flatnonzero(flat)
-    if not len(some):
-        return None
-    fitting: tuple[int, float] | None = None
-    least = (0, math.inf)
-    for places in _descending(flat, some):
-        memory = np.asarray(request.bytes_of(layouts_at(request, layout, score.shape, places)), dtype=float)
-        for enough, most in ((True, request.budget), (False, request.usable)):
-            # Not above, rather than below: of an accelerator whose memory is unknown everything is taken to fit.
-            inside = np.flatnonzero(~(memory > most)) if not request.constraints.one_layout else np.arange(1)
-            if len(inside) and (enough or fitting is None):
-                fitting = int(places[inside[0]]), float(memory[inside[0]])
-                if enough:
-                    return fitting
-        at = int(memory.argmin())
-        least = min(least, (int(places[at]), float(memory[at])), key=lambda one: one[1])
-    return fitting or least
+def _rates(request: SearchRequest, layout: Layout, seconds: Any) -> Any:
+    """Tokens per second where a step takes so long; 0 where that is unknown."""
+    tokens = layout.data * layout.micro_batches * layout.micro_batch * float(request.timed_length)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(seconds > 0, tokens / seconds, 0.0)
 
 
-def _descending(score: Array, places: Ints) -> Iterator[Ints]:
-    """Blocks of ``places`` from the highest score down; of equal ones the first comes first."""
-    size = _FIRST_ASKED
-    while len(places):
-        if len(places) <= size:
-            block, places = places, places[:0]
-        else:
-            values = score[places]
-            least = np.partition(values, len(values) - size)[len(values) - size]
-            block, places = places[values >= least], places[values < least]
-        yield block[np.lexsort((block, -np.float32(score[block])))]
-        size *= 8
+def _bounds(request: SearchRequest, space: Layout, possible: Bools, goodput: Goodput) -> Array:
+    """What layouts train of all hours at most, whatever they shard and compute again: these two axes are one long."""
+    one = np.zeros((1,) * possible.ndim, dtype=np.int64)
+    step = request.step(replace(space, zero=one, recompute=one))
+    steady = step.total - step.jitter
+    bounds = _rates(request, space, (steady - step.data - step.optimizer) * (step.total / steady))
+    bounds = bounds * goodput(np.asarray(space.accelerators, dtype=np.float64))
+    shorter = tuple(np.flatnonzero(np.less(bounds.shape, possible.shape)).tolist())
+    return bounds * possible.any(axis=shorter, keepdims=True)
+
+
+def _places_of(cells: Ints, shape: tuple[int, ...], whole: tuple[int, ...]) -> Ints:
+    """The places in a whole space of cells whose axes are partly one long."""
+    lengths = [1 if few == many else many for few, many in zip(shape, whole, strict=True)]
+    along = np.indices(lengths).reshape(len(whole), -1)
+    starts = zip(np.unravel_index(cells, shape), along, strict=True)
+    return np.ravel_multi_index(tuple(at[:, None] + further for at, further in starts), whole).ravel()
+
+
+def _best(
+    request: SearchRequest, space: Layout, shape: tuple[int, ...], places: Ints, goodput: Goodput, enough: float
+) -> _Ranked | None:
+    """The fastest of the layouts at ``places`` that leaves as much free as is asked for, else the fastest that fits,
+    else the one that holds least; of those that train ``enough``. Their memory is asked from the fastest down."""
+    rows = layouts_at(request, space, shape, places)
+    rates = _rates(request, rows, request.step(rows).total)
+    scores = rates * goodput(np.asarray(rows.accelerators, dtype=np.float64))
+    best: _Ranked | None = None
+    left, number = np.flatnonzero(scores > enough), _FIRST
+    while len(left) and not (best and best[0][0] == _ROOMY):
+        (some, left), number = _highest(scores, left, number), number * _MORE
+        block = layouts_at(request, space, shape, places[some])
+        memory = np.asarray(request.bytes_of(block), dtype=np.float64)
+        # Not above, rather than below: of an accelerator whose memory is unknown everything is taken to fit.
+        inside = [np.flatnonzero(~(memory > most)) for most in (request.budget, request.usable)]
+        roomy, fitting = [np.arange(1)] * 2 if request.constraints.one_layout else inside
+        rank = _ROOMY if len(roomy) else _FITTING if len(fitting) else _LACKING
+        at = int((*roomy[:1], *fitting[:1], memory.argmin())[0])
+        layout = Layout(**{name: int(values[at]) for name, values in columns_of(block).items()})
+        sequences = int(layout.data) * int(layout.micro_batches) * int(layout.micro_batch)
+        held, place = float(memory[at]), int(places[some[at]])
+        found = FoundLayout(layout, sequences, float(rates[some[at]]), held, not held > request.usable)
+        order = (rank, float(np.float32(scores[some[at]])) if rank else -held, -place)
+        best = max(best or (order, found), (order, found), key=lambda one: one[0])
+    return best
+
+
+def _highest(score: Array, places: Ints, number: int) -> tuple[Ints, Ints]:
+    """Those of ``places`` with the highest scores, in falling order, of equal ones the first first; and the rest."""
+    values, rest = score[places], places[:0]
+    if len(places) > number:
+        least = np.partition(values, -number)[-number]
+        places, rest = places[values >= least], places[values < least]
+    return places[np.lexsort((places, -np.float32(score[places])))], rest
+
+
+TOP = 2_000
+"""Plans that are handed back as columns."""
+
+_COMPUTING = ("matmul", "attention", "elementwise")
+"""Parts of a step that no plan is bound by."""
+
+
+def search_plans(
+    spec: TransformerSpec,
+    cluster: Cluster,
+    global_batch_sequences: float,
+    seq_len: int,
+    *,
+    policy: PrecisionPolicy | None = None,
+    optimizer: Optimizer | None = None,
+    implementation: Implementation = FUSED,
+    running: Running = AS_USUAL,
+    constraints: Constraints = FREE,
+    runtime: Runtime = MEASURED,
+    rates: Rates | None = None,
+    top: int = TOP,
+) -> SearchResult:
+    """Every plan of ``spec`` on ``cluster`` whose step has about so many sequences, and the best of them.
+
+    policy, optimizer: mixed bf16 with AdamW where they are None.  top: how many ``plans`` there are at most.  Raises
+    `SpaceError` for a space too large, and `BudgetError` for less than one sequence or plan, and where a peak or a
+    bandwidth that plans need is not known.
+    """
+    for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
+        if value < 1:
+            raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
+    policy, optimizer = usual(policy, optimizer)
+    request = SearchRequest(
+        spec,
+        cluster,
+        global_batch_sequences,
+        seq_len,
+        policy,
+        optimizer,
+        implementation,
+        running,
+        constraints,
+        runtime,
+        rates,
+    )
+    return searched(request, top=top)
+
+
+@cached("searches_kept")
+def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
+    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for, and
+    of those that ask too much of the host where no other fits."""
+    if problem := too_many_layouts(request):
+        raise problem
+    with turn(count_layouts(request)):
+        space, possible = laid(request, request.cluster.count)
+        places = np.flatnonzero(possible)
+        plans = layouts_at(request, space, possible.shape, places)
+        seconds = _over(possible, places, request.step(space).total)
+        memory = _over(possible, places, request.bytes_of(space))
+    kept_free, fits = request.keep_free, memory <= request.budget
+    if not fits.any():
+        kept_free, fits = 0.0, memory <= request.usable
+    if not (fits.any() or math.isnan(request.host_bytes)):
+        return searched(replace(request, host_bytes=math.nan), top=top)
+    _check_known(request, plans, seconds, fits)
+    order = _fastest_first(plans, seconds, memory, fits)
+    front = order[_beats_all_before(memory[order])]
+
+    def results(some: Ints) -> tuple[LayoutResult, ...]:
+        return request.found(_rows(plans, some)) if len(some) else ()
+
+    pareto = results(front)
+    return SearchResult(
+        best=pareto[0] if pareto else None,
+        pareto=pareto,
+        plans=_columns(request, _rows(plans, order[:top]), memory[order[:top]]),
+        count=len(places),
+        fitting=int(fits.sum()),
+        nearest=next(iter(results(np.array([memory.argmin()]))), None) if len(places) and not fits.any() else None,
+        kept_free=kept_free,
+    )
+
+
+def _over(possible: npt.NDArray[np.bool_], places: Ints, values: Any) -> npt.NDArray[np.float64]:
+    """Values of the whole space, at some of its places."""
+    return np.asarray(np.broadcast_to(values, possible.shape).reshape(-1)[places], dtype=np.float64)
+
+
+def _rows(plans: Layout, some: Ints) -> Layout:
+    return Layout(**{name: values[some] for name, values in columns_of(plans).items()})
+
+
+def _sequences(plans: Layout) -> Any:
+    return plans.data * plans.micro_batch * plans.micro_batches
+
+
+def _check_known(request: SearchRequest, plans: Layout, seconds: Any, fits: Any) -> None:
+    """Raise `BudgetError` where a peak or a bandwidth that a plan needs is not known."""
+    unknown = np.flatnonzero(fits & np.isnan(seconds))
+    for place in (*unknown[:1], *np.flatnonzero(fits)[:1]):
+        request.known(_rows(plans, np.array([place])))
+
+
+def _fastest_first(plans: Layout, seconds: Any, memory: Any, fits: Any) -> Ints:
+    """The plans that fit, by tokens per second; equally fast ones by memory."""
+    some = np.flatnonzero(fits)
+    each = np.float32(seconds[some] / _sequences(plans)[some])
+    return some[np.lexsort((some, memory[some], each))]
+
+
+def _beats_all_before(memory: Any) -> npt.NDArray[np.bool_]:
+    """Which of plans, the fastest first, take less memory than every faster one."""
+    least = np.minimum.accumulate(memory)
+    return np.concatenate([[True], memory[1:] < least[:-1]]) if len(memory) else np.zeros(0, bool)
+
+
+def _columns(request: SearchRequest, plans: Layout, memory: Any) -> Columns:
+    shape, step = memory.shape, request.step(plans)
+    names = [field.name for field in fields(StepTime)]
+    parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
+    return Columns(
+        layout=plans,
+        tokens=np.broadcast_to(_sequences(plans) * request.timed_length, shape),
+        seconds=np.broadcast_to(step.total, shape),
+        memory=memory,
+        bound=np.argmax(parts, axis=0) if len(memory) else np.zeros(0, int),
+    )

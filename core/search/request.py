@@ -1,38 +1,251 @@
-"""What a search is asked, and the memory and time of layouts under it."""
+"""A search request: the model, the cluster, how steps run, and what layouts keep to; and the results it gives."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.equations import mfu_needed
-from core.hardware.cluster import Cluster
-from core.hardware.rates import Rates
+from core.budget.equations import days_of_steps, mfu_needed
+from core.formula import Explanation, explain_run
+from core.hardware.cluster import Cluster, Rates
 from core.models.flops import flops_per_token, train_flop_6nd
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec, modelled
-from core.search.constraints import FREE, Constraints
-from core.search.result import LayoutResult
 from core.step_time.error_ranges import range_of
-from core.step_time.links import check_peak
-from core.step_time.parts import AS_USUAL, Running, StepTime
+from core.step_time.running import AS_USUAL, Running, StepTime, check_peak
 from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.host import host_lacks
 from core.training.device.inputs import partly_trained, written_under
-from core.training.device.memory import DeviceMemory, bytes_over
-from core.training.device.setup import Setup
-from core.training.device.work import work_share
-from core.training.layout import Layout
+from core.training.device.memory import DeviceMemory, Setup, bytes_over, work_share
+from core.training.layout import Layout, LayoutError, Recompute
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.trained import EVERYTHING, Trained
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From ``low`` to ``high``, both included; ``high`` None where nothing bounds it."""
+
+    low: int = 1
+    high: int | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether it allows every degree."""
+        return self.low <= 1 and self.high is None
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.low:,}"
+        return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
+
+    def includes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which of the values lie in it."""
+        return (values >= self.low) & (values <= (np.inf if self.high is None else self.high))
+
+
+Pin: TypeAlias = "int | tuple[int, ...] | Range | None"
+"""The value, the values or the range that a choice may take; None leaves it free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin.
+
+    expert_tensor: as usual, unless it is allowed otherwise.
+    shard_group: 0 is all ranks; left free, those of one node are tried beside them.  offload: forbidden unless it is
+    allowed, because hosts differ more than accelerators do. micro_batches: of a step, which then has as many sequences
+    as these come to; None fills the batch. Only a layout of one's own has it, and values of every other field.
+    tensor_in_node: tensor-parallel ranks stay in one node, as in practically every published run: beyond it they wait
+    for a link that is ten times slower. Values of ``tensor``, or a range from 2 on, overrule it.
+    """
+
+    tensor: Pin = None
+    pipeline: Pin = None
+    interleave: Pin = None
+    context: Pin = None
+    expert: Pin = None
+    expert_tensor: Pin = 0
+    data: Pin = None
+    micro_batch: Pin = None
+    zero: Pin = None
+    shard_group: Pin = None
+    sequence_parallel: Pin = None
+    recompute: Pin = None
+    offload: Pin = 0
+    micro_batches: int | None = None
+    tensor_in_node: bool = True
+
+    @property
+    def one_layout(self) -> bool:
+        """Whether they leave one layout alone, which is timed whether it fits or not."""
+        return all(isinstance(pin, int) for pin in (self.tensor, self.zero, self.shard_group, self.sequence_parallel))
+
+    def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
+        """Which of the values a field may take."""
+        pin, values = getattr(self, field), np.asarray(values)
+        if pin is None or isinstance(pin, Range):
+            return (pin or Range(-1)).includes(values)
+        return np.isin(values, pin)
+
+    def listed(self, field: str) -> tuple[int, ...] | None:
+        """The values that a field is pinned to; None where it is free or has a range."""
+        pin = getattr(self, field)
+        return None if pin is None or isinstance(pin, Range) else tuple(np.atleast_1d(pin).tolist())
+
+    @property
+    def keeps_tensor_in_node(self) -> bool:
+        """Whether tensor-parallel ranks have to stay in one node."""
+        pin = self.tensor
+        return self.tensor_in_node and (pin is None or (isinstance(pin, Range) and pin.low <= 1))
+
+    def choices(self, field: str, values: Any) -> npt.NDArray[np.int64]:
+        """Those of the values that a field may take."""
+        values = np.asarray(values, dtype=np.int64)
+        return values[self.allowed(field, values)]
+
+
+def only(layout: Layout) -> Constraints:
+    """What leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
+    degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
+    kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
+    pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
+    return Constraints(**pins, micro_batches=int(layout.micro_batches) or None)
+
+
+FREE = Constraints()
+"""The usual ones: tensor-parallel ranks in a node, and nothing offloaded."""
+
+FSDP: Mapping[str, Pin] = {
+    **dict.fromkeys(("tensor", "pipeline", "interleave", "context", "expert"), 1),
+    "zero": (0, 2, 3),
+    "recompute": (Recompute.NONE, Recompute.FULL),
+    "offload": (0, 2),
+}
+"""Values of a layout's fields that PyTorch's FSDP runs by itself. It offloads the optimizer with the parameters only,
+which no search tries."""
+
+
+def with_fsdp(pins: Constraints) -> Constraints:
+    """The same constraints, and those of `FSDP` where a field is free."""
+    free = {name: pin for name, pin in FSDP.items() if is_free(getattr(pins, name))}
+    return replace(pins, **free)  # pyright: ignore[reportArgumentType]
+
+
+def is_free(pin: Pin) -> bool:
+    """Whether a pin allows every value."""
+    return pin is None or (isinstance(pin, Range) and pin.free)
+
+
+class SpaceError(LayoutError):
+    """A space of more plans than are searched.
+
+    count: plans in it, or the least that are known to be. most: those that are searched at once. field: the choice
+    whose pinning would leave the fewest for certain. left: how many it leaves at most.
+    """
+
+    def __init__(self, count: int, most: int, field: str, left: int) -> None:
+        named = field.replace("_", " ")
+        super().__init__(field, count, f"{most:,} are searched at most")
+        self.count, self.most, self.left = count, most, left
+        self.args = (
+            f"There are {count:,} plans, more than the {most:,} that are searched at once. "
+            f"With {named} pinned there are {left:,} at most.",
+        )
+
+
+@dataclass(frozen=True)
+class LayoutResult:
+    """One plan. Numbers only, no arrays.
+
+    tokens: of one step, at their mean length. usable: bytes that one accelerator has. mfu: model FLOPs of the step over
+    the dense peak. low, high: seconds of a step between which eight of ten comparable readings lie.
+    """
+
+    layout: Layout
+    tokens: int
+    step: StepTime
+    memory: DeviceMemory
+    usable: float
+    mfu: float
+    low: float
+    high: float
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of one step."""
+        return float(self.step.total)
+
+    @property
+    def pace(self) -> float:
+        """Seconds that a million tokens take, by which plans with steps of unlike many compare."""
+        return 1e6 * self.seconds / self.tokens
+
+    @property
+    def spare(self) -> float:
+        """Bytes left on the fullest accelerator; negative where they are missing."""
+        return self.usable - float(self.memory.total)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Columns:
+    """Plans as arrays of one length, the fastest first.
+
+    tokens: of one step. bound: index into the fields of `StepTime` of the largest part beside matmul, attention and
+    elementwise.
+    """
+
+    layout: Layout
+    tokens: npt.NDArray[np.int64]
+    seconds: npt.NDArray[np.float64]
+    memory: npt.NDArray[np.float64]
+    bound: npt.NDArray[np.int64]
+
+    @property
+    def pace(self) -> npt.NDArray[np.float64]:
+        """Seconds that a million tokens take."""
+        return 1e6 * self.seconds / self.tokens
+
+    def at(self, place: int) -> Layout:
+        """One layout, of whole numbers."""
+        return Layout(*(int(getattr(self.layout, field.name)[place]) for field in fields(Layout)))
+
+    def fastest(self, slower: float, most: int) -> Columns:
+        """At most so many, evenly from the fastest to those of ``slower`` times its pace."""
+        inside = np.flatnonzero(self.pace <= slower * self.pace[:1])
+        places = inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(np.intp)]
+        layout = Layout(*(getattr(self.layout, field.name)[places] for field in fields(Layout)))
+        tokens, seconds, memory = self.tokens[places], self.seconds[places], self.memory[places]
+        return Columns(layout, tokens, seconds, memory, self.bound[places])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SearchResult:
+    """All that a search found.
+
+    best: the fastest; None where nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
+    plans: the fastest of those that fit, up to a cap.  count: plans that can be.  fitting: those of them that fit.
+    nearest: where nothing fits, the plan that misses by least.  kept_free: share of an accelerator's memory that all of
+    them leave free.
+    """
+
+    best: LayoutResult | None
+    pareto: tuple[LayoutResult, ...]
+    plans: Columns
+    count: int
+    fitting: int
+    nearest: LayoutResult | None
+    kept_free: float = 0.0
+
 
 FREE_MEMORY = 0.08
 """Share of an accelerator's memory that is kept free where nobody says how much."""
@@ -215,3 +428,16 @@ def mfu_by_6n(spec: TransformerSpec, seq_len: int, mfu: float) -> float:
     """An MFU that counts causal attention, by 6 N of the parameters that work on each token."""
     counted = float(flops_per_token(spec, seq_len, "causal").training)
     return mfu * train_flop_6nd(parameters(spec).active, 1.0) / counted
+
+
+def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list[Explanation]:
+    """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
+    device = request.cluster.accelerator
+    length = request.timed_length
+    flop = float(flops_per_token(request.spec, length, "causal").training) * result.tokens
+    peak = device.peak(request.running.dtype)
+    return [
+        days_of_steps.explain(tokens=tokens, seconds=result.seconds, sequences=result.tokens / length, seq_len=length),
+        mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=result.seconds),
+        *explain_run(lambda: request.step(result.layout)),
+    ]

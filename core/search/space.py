@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import cached, limit
-from core.search.constraints import Range, SpaceError
-from core.search.request import SearchRequest
+from core.search.request import Range, SearchRequest, SpaceError
 from core.training.layout import Layout, allowed
 
 Ints = npt.NDArray[np.int64]
@@ -194,13 +193,7 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     else:
         turns = most // (np.maximum(ranks, 1) * layout.micro_batch * stages)
         sound = np.concatenate([sound & (turns > 0), sound & np.ones_like(turns, bool)])
-        more = turns + 1
-        for _ in range(_MORE_ROUNDS):
-            held = more * layout.micro_batch * stages
-            fewer = most // held // unit * unit
-            if not (short := (fewer > 0) & (fewer * held < least)).any():
-                break
-            more = more + short
+        more = _rounds_that_meet(turns + 1, layout.micro_batch * stages, unit, least, most)
         rounds = np.maximum(np.concatenate([turns, more]), 1) * stages
     filled = most // (rounds * layout.micro_batch) // unit * unit
     data = ranks if pins.micro_batches and pins.one_layout else np.minimum(ranks, filled)
@@ -220,6 +213,20 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
     return whole, possible
 
 
+def _rounds_that_meet(rounds: Ints, each: Ints, unit: Ints, least: float, most: int) -> Ints:
+    """The fewest rounds from ``rounds`` on, of ``each`` sequences a rank, in which a multiple of ``unit`` ranks takes
+    from ``least`` to ``most``; those tried last where none does."""
+    result, *columns = (np.array(values).ravel() for values in np.broadcast_arrays(rounds, each, unit))
+    short = np.arange(len(result))
+    for _ in range(_MORE_ROUNDS):
+        taken, of = (values[short] for values in columns)
+        held = result[short] * taken
+        fewer = most // held // of * of
+        short = short[(fewer > 0) & (fewer * held < least)]
+        result[short] += 1
+    return result.reshape(np.shape(rounds))
+
+
 def columns_of(layout: Layout) -> dict[str, Any]:
     """The fields of a layout by name."""
     return {field.name: getattr(layout, field.name) for field in fields(Layout)}
@@ -228,7 +235,12 @@ def columns_of(layout: Layout) -> dict[str, Any]:
 def layouts_at(request: SearchRequest, space: Layout, shape: tuple[int, ...], places: Ints) -> Layout:
     """Some of the layouts, by their places in the whole space, as columns; without ZeRO where it shards nothing."""
     along = np.unravel_index(places, shape)
-    rows = Layout(**{name: np.broadcast_to(values, shape)[along] for name, values in columns_of(space).items()})
+
+    def row(values: Any) -> Any:
+        index = tuple(at if size > 1 else 0 for at, size in zip(along, np.shape(values), strict=False))
+        return np.broadcast_to(np.asarray(values)[index], places.shape)
+
+    rows = Layout(**{name: row(values) for name, values in columns_of(space).items()})
     return replace(rows, zero=rows.zero * zero_matters(rows)) if request.constraints.zero is None else rows
 
 

@@ -14,9 +14,8 @@ from core.hardware.cluster import Cluster
 from core.limits import cached
 from core.models.spec import TransformerSpec
 from core.rows import read_rows
-from core.step_time.constants import family_of
-from core.step_time.links import BITS
-from core.step_time.parts import Running, Tuning
+from core.step_time.formulas import family_of
+from core.step_time.running import BITS, Running, Tuning
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Names: TypeAlias = npt.NDArray[Any]

@@ -22,7 +22,7 @@ from core.models.operations import operations
 from core.models.spec import TransformerSpec, modelled
 from core.products import matmul_flop
 from core.training.activations.tensors import DELTA_CHUNK, FP32, Implementation, written_as_gpt2
-from core.training.divided import DividedAmount, most_ranks
+from core.training.trained import DividedAmount, most_ranks
 
 BYTES_16BIT = 2.0
 """Bytes of what is computed in 16 bits."""

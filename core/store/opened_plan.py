@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import FIND, link_texts
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import FIND
 
 
 def on_page(entry: Entry, *, fill_answer: bool) -> dict[str, str]:

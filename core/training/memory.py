@@ -13,8 +13,7 @@ from typing import Any
 from core.formula import Explanation, Source, Symbol, formula
 from core.models.spec import TransformerSpec
 from core.sources import CS336, MEGATRON_OPTIMIZER, ZERO
-from core.training.optimizer_state import state_bytes_per_parameter
-from core.training.optimizers import Optimizer
+from core.training.optimizers import Optimizer, state_bytes_per_parameter
 from core.training.precision import PrecisionPolicy
 
 _ZERO = ZERO.at("section 3.1 and table 1")

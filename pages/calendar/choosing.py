@@ -9,10 +9,9 @@ import streamlit as st
 
 from core.planning.calendar.form import CLUSTER_POOL, MOST, pool_texts
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.choose_pools import PoolChoice
-from core.planning.cost.compared_pools import NO_POOL, compare_pools
-from core.planning.form.limits import MOST_DOLLARS
+from core.planning.cost.choose_pools import NO_POOL, PoolChoice, compare_pools
 from core.planning.form.plan_form import ACCELERATOR, COUNT, plan_as_given
+from core.planning.form.whole_run import MOST_DOLLARS
 from core.views.calendar import text_pools as text
 from core.views.common.markup import markdown_text
 from core.wording import dollars

@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import ParsedForm
 from core.planning.calendar.form import (
     CLOSED,
@@ -27,9 +27,8 @@ from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
-from core.planning.form.limits import DEADLINE
-from core.planning.form.plan_form import texts_as_given
-from core.planning.form.whole_run import DRAW, PUE
+from core.planning.form.links import texts_as_given
+from core.planning.form.whole_run import DEADLINE, DRAW, PUE
 from core.units import QuantityError
 from core.views.plan import text
 from pages.calendar.form import FORM

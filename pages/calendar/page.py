@@ -7,9 +7,10 @@ import streamlit as st
 from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
-from core.planning.cost.calendar_limits import calendar_checks
+from core.planning.cost.choose_pools import calendar_checks
 from core.planning.cost.form import prices_of
-from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
+from core.planning.form.links import link_texts, texts_as_given
+from core.planning.form.plan_form import plan_as_given
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
 from core.views.calendar.text_fit import fits

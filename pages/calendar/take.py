@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from core.planning.comparison.names import suggested
-from core.planning.cost.compared_pools import compare_pools
+from core.planning.comparison.comparison import suggested
+from core.planning.cost.choose_pools import compare_pools
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from pages.calendar.form import WHICH
 from pages.calendar.inputs import CalendarAnswer

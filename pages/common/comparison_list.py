@@ -13,8 +13,8 @@ import streamlit as st
 
 from core.fields import VERSION, clipped, newer, read_version
 from core.limits import limit
+from core.planning.comparison.comparison import distinct
 from core.planning.comparison.entry import Entry, pack, unpack
-from core.planning.comparison.names import distinct
 from core.views.comparison.text_list import already_in
 from core.views.comparison.text_list import full as no_more
 from pages.common.registry import COMPARE, GROUPS, PageSpec

@@ -10,17 +10,15 @@ from contextlib import suppress
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import estimate
-from core.planning.form.layout import LAYING
+from core.planning.form.layout import BATCH, LAYING
 from core.planning.form.plan_form import ACCELERATOR, ACCELERATOR_FIELDS
-from core.planning.form.rates import MEASURED_FIELDS, ORIGIN
-from core.planning.form.search import BATCH
-from core.planning.form.trained import METHOD
-from core.planning.plan import OWN_LAYOUT, Plan
-from core.planning.search_around import made_own
-from core.planning.search_texts import begun_batch
+from core.planning.form.training import METHOD
+from core.planning.form.whole_run import MEASURED_FIELDS, ORIGIN
+from core.planning.plan import OWN_LAYOUT, Plan, begun_batch
+from core.planning.sensitivity import made_own
 from core.training.layout import LayoutError
 from core.training.trained import EVERYTHING
 from core.views.plan import text as plan_text
@@ -102,7 +100,7 @@ def begin_batch(inputs: Inputs, plan: Plan) -> None:
 def choose_rates(inputs: Inputs, plan: Plan) -> None:
     """Let a user choose whose rates count: the datasheet's, the plan's, or the last measured of its device."""
     from core.benchmark.datasheet import datasheet_of  # all three take a while to import, and few open the box
-    from core.planning.form.measured_rates import with_measured_rates
+    from core.planning.form.links import with_measured_rates
     from core.store.last_measured import last_measured
 
     datasheet = {field.id: "" for field in MEASURED_FIELDS}

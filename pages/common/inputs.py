@@ -18,18 +18,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import (
-    LINK_VERSION,
-    SHARED,
-    VERSION,
-    Field,
-    Form,
-    ParsedForm,
-    as_typed,
-    query_of,
-    read_version,
-    switch,
-)
+from core.fields import LINK_VERSION, SHARED, VERSION, Field, Form, ParsedForm, as_typed, query_of, read_version, switch
 from core.limits import limit
 from core.planning.comparison.entry import EntryKind
 from core.units import QuantityError

@@ -14,14 +14,13 @@ from typing import Any, TypeAlias, get_args
 import streamlit as st
 
 from core.benchmark import device
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import Field
-from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.comparison import suggested, with_saved_results
 from core.planning.comparison.entry import EntryKind, entry_of
-from core.planning.comparison.names import suggested
 from core.planning.estimate import PlanEstimate, estimate
-from core.planning.form.experience import MATURITY, OWN_RUNS
 from core.planning.form.layout import (
+    BATCH,
     CHUNKS,
     CONTEXT,
     EXPERT,
@@ -33,8 +32,10 @@ from core.planning.form.layout import (
     LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
+    NETWORK,
     OFFLOAD,
     OVERHEAD,
+    PER_NODE,
     PIPELINE,
     RECOMPUTE,
     RECOMPUTE_LAYERS,
@@ -47,7 +48,7 @@ from core.planning.form.layout import (
     TUNING,
     ZERO,
 )
-from core.planning.form.limits import CERTAINTY, DEADLINE, FREE, HOST, MOST_DOLLARS, MOST_WATTS, OWN_DEADLINE
+from core.planning.form.links import link_texts, within_as_deadline
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -62,14 +63,10 @@ from core.planning.form.plan_form import (
     PRICE,
     SEQ_LEN,
     TRAINED,
-    link_texts,
     plan_as_given,
     plan_of,
-    within_as_deadline,
 )
-from core.planning.form.rates import MEASURED_FIELDS
-from core.planning.form.search import BATCH, NETWORK, PER_NODE
-from core.planning.form.trained import (
+from core.planning.form.training import (
     ACTIVATION_OFFLOAD,
     ALPHA,
     DISPLAY,
@@ -89,9 +86,21 @@ from core.planning.form.trained import (
     RANK,
     TARGET,
 )
+from core.planning.form.whole_run import (
+    CERTAINTY,
+    DEADLINE,
+    FREE,
+    HOST,
+    MATURITY,
+    MEASURED_FIELDS,
+    MOST_DOLLARS,
+    MOST_WATTS,
+    OWN_DEADLINE,
+    OWN_RUNS,
+)
+from core.planning.measured import is_this_machine, rates_origin
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.plan_limits import Check, doubtful
-from core.planning.rates import is_this_machine, rates_origin
 from core.training.layout import Layout, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text as plan_text

@@ -11,10 +11,8 @@ from typing import TypeAlias
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.calendars import with_results
-from core.planning.comparison.comparison import with_saved_results
+from core.planning.comparison.comparison import suggested, with_results, with_saved_results
 from core.planning.comparison.entry import Entry, EntryKind, entry_of
-from core.planning.comparison.names import suggested
 from core.store.errors import Conflict, StoreError
 from core.store.locations import plan_store
 from core.store.opened_plan import on_page, with_changes

@@ -18,7 +18,7 @@ from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
-from core.search.gate import WAITING
+from core.search.fastest import WAITING
 from core.units import DURATIONS, QuantityText
 from core.views.common import markup
 from core.views.common.markup import around_quotation, literal, rich

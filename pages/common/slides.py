@@ -14,8 +14,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from core.lecture.deck import DeckError, lecture_slides
-from core.planning.comparison.entry import Entry
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import Entry, examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Inputs, PresetButton
 from pages.common.links import LANDS_AT, address

@@ -13,8 +13,8 @@ import streamlit as st
 
 from core.fields import switch
 from core.limits import limit
+from core.planning.comparison.comparison import suggested
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.comparison.names import suggested
 from core.views.report.data import as_json
 from core.views.report.document import as_html
 from core.views.report.report import Report, report_of

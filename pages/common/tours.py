@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 from core.limits import cached
 from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
-from core.planning.comparison.entry import pack
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import examples, pack
 from core.planning.presets import LECTURE as LECTURES
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.planning.sweep.presets import SWEEP_PRESETS
+from core.planning.sweep.form import SWEEP_PRESETS
 from pages.common import comparison_list
 from pages.common.links import LANDS_AT, address
 from pages.common.registry import (

@@ -9,9 +9,8 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import ComparedPlan, with_saved_results
+from core.planning.comparison.comparison import ComparedPlan, suggested, with_saved_results
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.comparison.names import suggested
 from core.views.comparison import text as comparison_text
 from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import ComparedPlan, compare_plans, with_saved_results
-from core.planning.comparison.differences import differing_fields
-from core.planning.comparison.entry import entry_of
-from core.planning.comparison.examples import examples
-from core.planning.form.plan_form import link_texts
+from core.planning.comparison.comparison import ComparedPlan, compare_plans, differing_fields, with_saved_results
+from core.planning.comparison.entry import entry_of, examples
+from core.planning.form.links import link_texts
 from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store

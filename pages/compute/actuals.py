@@ -6,12 +6,12 @@ from functools import partial
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate
-from core.planning.form.experience import OWN_RUNS
+from core.planning.form.whole_run import OWN_RUNS
 from core.units import QuantityError
 from core.views.actuals import text
 from core.views.actuals.charts import tokens_over_days

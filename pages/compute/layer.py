@@ -7,12 +7,19 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from core.hardware.rates import Rates
+from core.hardware.cluster import Rates
 from core.models.spec import TransformerSpec
 from core.planning.estimate import PlanEstimate
-from core.planning.rates import rates_of
-from core.step_time.layer_kinds import LayerKind, kinds_of
-from core.step_time.layer_roofline import ELEMENT_BYTES, LayerOperation, layer_roofline, peaks_of, wide_dtype
+from core.planning.measured import rates_of
+from core.step_time.layer_roofline import (
+    ELEMENT_BYTES,
+    LayerKind,
+    LayerOperation,
+    kinds_of,
+    layer_roofline,
+    peaks_of,
+    wide_dtype,
+)
 from core.views.plan.text_rates import by
 from core.views.roofline import text
 from core.views.roofline.charts import roofline

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.planning.estimate import PlanEstimate
-from core.planning.form.plan_form import FIND, link_texts, solved_texts
+from core.planning.form.links import link_texts, solved_texts
+from core.planning.form.plan_form import FIND
 from core.planning.presets import REMARKS
 from core.views.flops.text import SCOPE
 from core.views.plan import text, text_rates

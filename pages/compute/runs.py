@@ -10,10 +10,19 @@ from core.limits import cached
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN_SHAPE
-from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
+from core.runs.published import (
+    Basis,
+    Comparison,
+    Evidence,
+    compare_all,
+    evidence,
+    explain_comparison,
+    left_out,
+    peak_16bit,
+    printed_mfu,
+)
+from core.runs.run_efficiency import published_shares, run_shares
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
-from core.runs.share import published_shares, run_shares
-from core.runs.utilisation import Basis, Evidence, evidence, left_out, peak_16bit
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, evidence_scatter

@@ -5,22 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from core.budget.compute_optimal import compute_optimal, overtraining
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.models.flops import train_flop_6nd
 from core.planning.estimate import PlanEstimate
-from core.planning.form.whole_run import (
-    DRAW,
-    EVERY,
-    FAILURES,
-    GRID,
-    OTHER,
-    PUE,
-    RESTART,
-    TAKEN,
-    WAITS,
-    WHOLE,
-    WRITES,
-)
+from core.planning.form.whole_run import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, TAKEN, WAITS, WHOLE, WRITES
 from core.runs.goodput import failure_records
 from core.views.compute_optimal import text as compute_optimal_text
 from core.views.runs import text_goodput

@@ -3,20 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.floats.code_description import explain_value
 from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.layout import LAYING
-from core.planning.form.plan_form import changes_on, link_texts, plan_of
-from core.planning.form.trained import METHOD
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import changes_on, plan_of
+from core.planning.form.training import METHOD
 from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
 from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, REMARKS
-from core.planning.search_around import layout_texts
+from core.planning.sensitivity import layout_texts
 from core.training.layout import LayoutError
 from core.training.trained import TrainedError
 from core.views.floats.text import as_read

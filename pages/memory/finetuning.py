@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.fine_tuning.estimate import Fitting, fine_tuning_time, largest_fitting
+from core.planning.fine_tuning import Fitting, fine_tuning_time, largest_fitting
 from core.planning.form.layout import MICRO_BATCH
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.search_around import made_own
+from core.planning.sensitivity import made_own
 from core.views.plan import text_finetuning as text
 from pages.common import show
 from pages.common.inputs import Inputs

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.planning.form.plan_form import link_texts, plan_as_given, texts_as_given
+from core.planning.form.links import link_texts, texts_as_given
+from core.planning.form.plan_form import plan_as_given
 from core.planning.largest_model import explain_by_states
+from core.planning.layout import plan_checkpoint
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.resolved_layout import plan_checkpoint
 from core.views.plan import text_finetuning, text_fixes, text_host, text_memory
 from core.views.training import text
 from core.views.training.charts_device import device_bars

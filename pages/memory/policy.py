@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.form.precision import OWN_FIELDS, POLICY
+from core.planning.form.training import OWN_FIELDS, POLICY
 from core.planning.memory_estimate import MemoryEstimate, under_each_policy
 from core.planning.plan import OWN_POLICY
 from core.views.plan import text_memory, text_precision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.planning.fine_tuning.post_training import post_training
+from core.planning.fine_tuning import post_training
 from core.planning.memory_estimate import MemoryEstimate
 from core.views.serving import text_post_training as text
 from core.views.training.charts_device import device_bars

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from core.planning.plan_search import stages, traffic
-from core.search.placement import groups
-from core.search.result import LayoutResult
-from core.search.timeline import timeline_of
+from core.planning.layout import stages, traffic
+from core.search.placement import groups, timeline_of
+from core.search.request import LayoutResult
 from core.views.search import text_step as words
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.form.search import (
+from core.planning.form.layout import (
     IN_NODE,
     KEEP_CONTEXT,
     KEEP_EXPERT,

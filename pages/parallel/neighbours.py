@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from core.planning.plan import whole_accelerators
-from core.planning.search_around import cluster_results, next_better
+from core.planning.sensitivity import cluster_results, next_better
 from core.search.neighbours import neighbours
 from core.views.search import text, text_step
 from core.views.search.charts import cluster_sizes

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.planning.form.plan_form import link_texts, texts_as_given
-from core.planning.form.search import KEPT_FIELDS
+from core.planning.form.layout import KEPT_FIELDS
+from core.planning.form.links import link_texts, texts_as_given
 from core.planning.memory_estimate import memory_estimate
-from core.search.constraints import FREE
-from core.search.derivation import explain
+from core.search.request import FREE, explain
 from core.views.plan import text as plan_text
 from core.views.search import text as search_text
 from pages.common import plan_sidebar, show

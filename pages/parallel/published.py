@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.search.published_layouts import compare_published
-from core.step_time.calibration.report import kept
+from core.search.neighbours import compare_published
+from core.step_time.calibration.fit import kept
 from core.views.search import text_evidence as words
 from core.views.search.charts_evidence import predicted_against_measured
 from core.wording import plain

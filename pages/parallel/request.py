@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import ParsedForm
 from core.planning.estimate import PlanEstimate, timed_estimate
 from core.planning.form.plan_form import plan_as_given
+from core.planning.layout import search_request
 from core.planning.plan import Plan
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import search_request
-from core.search.request import SearchRequest
-from core.search.result import LayoutResult, SearchResult
+from core.search.fastest import searched
+from core.search.request import LayoutResult, SearchRequest, SearchResult
 from core.training.layout import LayoutError
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import worked_out
@@ -58,8 +57,8 @@ def _searched(plan: Plan) -> Searched:
         at = timed_estimate(plan)
     except (BudgetError, LayoutError):
         request = search_request(plan)
-        result = search_layouts(request)
+        result = searched(request)
         if plan.own_layout or result.best is not None:
             raise
         return None, request, result
-    return at, at.request, search_layouts(search_request(plan))
+    return at, at.request, searched(search_request(plan))

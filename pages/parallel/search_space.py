@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.limits import limit
-from core.planning.search_around import layout_texts
+from core.planning.sensitivity import layout_texts
 from core.views.search import text as search_text
 from core.views.search.charts import space
 from core.views.search.export import as_csv

@@ -8,8 +8,7 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.calendars import with_results
-from core.planning.comparison.comparison import compare_plan
+from core.planning.comparison.comparison import compare_plan, with_results
 from core.store.errors import Conflict, StoreError
 from core.store.locations import plan_store
 from core.store.plans import NAME, NOTE, TAGS, SavedPlan

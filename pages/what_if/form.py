@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from core.fields import switch
 from core.planning.form.plan_form import complete_presets, plan_form
-from core.planning.sweep.form import SWEEP_FIELDS
-from core.planning.sweep.presets import SWEEP_PRESETS
+from core.planning.sweep.form import SWEEP_FIELDS, SWEEP_PRESETS
 
 PANELS = {"table": switch("table", "The table behind it, to sort and to take away", False, part="panels")}
 """Titles of the panels."""

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import Field, ParsedForm
 from core.planning.estimate import estimate
 from core.planning.plan import Plan, Within
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
-from core.planning.sweep.quantities import RESULTS, Result
-from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
+from core.planning.sweep.sweep import RESULTS, Result, Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.units import QuantityError
 from core.views.plan.text import bound
 from core.views.sweep.text import clashing

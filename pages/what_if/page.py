@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.planning.estimate import PlanEstimate, estimate
-from core.planning.form.plan_form import FIND, link_texts
-from core.planning.sweep.choice import Recommendation, recommend
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import FIND
 from core.planning.sweep.form import X_VALUES, Y_VALUES
+from core.planning.sweep.sweep import Recommendation, recommend
 from core.training.layout import LayoutError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.own_runs import parse_own_runs
+from core.planning.measured import parse_own_runs
 from pages.common.registry import COMPUTE
 from tests.app.plan_pages import bodies, fold, linked, opened, stripped
 

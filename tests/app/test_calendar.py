@@ -22,15 +22,7 @@ from core.views.plan import text as plan_text
 from core.wording import rent
 from pages.calendar.form import FORM
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE
-from tests.app.plan_pages import (
-    bodies,
-    fold,
-    linked,
-    opened,
-    opens_to_itself,
-    shown,
-    stripped,
-)
+from tests.app.plan_pages import bodies, fold, linked, opened, opens_to_itself, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_current_plan import go as gone_to
 from tests.core.plan_walk import NO_NUMBER

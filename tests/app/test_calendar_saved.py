@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.comparison.calendars import calendar_result, with_results
+from core.planning.comparison.comparison import calendar_result, with_results
 from core.planning.comparison.entry import entry_of
 from core.store.locations import plan_store as store_opened
 from core.store.opened_plan import on_page, with_changes

@@ -9,11 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.comparison.comparison import compare_plan, compare_plans, with_saved_results
-from core.planning.comparison.entry import Entry, entry_of, pack, unpack
-from core.planning.comparison.examples import examples
-from core.planning.comparison.names import suggested
-from core.planning.form.plan_form import PLAN_FORM, link_texts, texts_as_given
+from core.planning.comparison.comparison import compare_plan, compare_plans, suggested, with_saved_results
+from core.planning.comparison.entry import Entry, entry_of, examples, pack, unpack
+from core.planning.form.links import link_texts, texts_as_given
+from core.planning.form.plan_form import PLAN_FORM
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
 from core.views.comparison import text_list

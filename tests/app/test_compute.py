@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from core.jobs.queue import WaitingLine
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
-from core.planning.does_not_fit import fewest_that_hold
 from core.planning.form.plan_form import plan_from
+from core.planning.largest_model import fewest_that_hold
 from pages.common import shape
 from pages.common.registry import COMPUTE, HOME, PageSpec
 from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, stripped, words

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_of
-from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.training import OWN_FIELDS
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import own_like

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.models.catalog import CATALOG
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of

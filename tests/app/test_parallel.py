@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning import plan_search
 from core.planning.estimate import timed_estimate
 from core.planning.form.plan_form import plan_from, plan_of
+from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import search_request
-from core.planning.search_around import layout_texts
+from core.planning.sensitivity import layout_texts
+from core.search.fastest import searched
 from core.views.search import text as search_text
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.parallel.form import FORM, PAGE_PRESETS, PANELS
@@ -53,20 +51,17 @@ def test_opening_panels_changes_neither_answer_nor_link() -> None:
     assert answer(apps[0]) == answer(apps[1])
 
 
-def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_searched_again_that_was_found() -> None:
     """A rerun with another token budget, price or panel asks for no search."""
-    asked: list[Any] = []
-    search = plan_search.searched
-    monkeypatch.setattr(plan_search, "searched", lambda *args: asked.append(args) or search(*args))
-    search_layouts.cache_clear()
+    searched.cache_clear()
     app = opened(PARALLEL, {**SMALL, "gb": "64"})
+    asked = searched.cache_info().misses
     assert asked
-    before = len(asked)
     app.text_input(key="p_tokens").set_value("3T").run()
     app.text_input(key="p_price").set_value("4").run()
-    assert len(asked) == before
+    assert searched.cache_info().misses == asked
     app.text_input(key="p_gb").set_value("32").run()
-    assert len(asked) > before
+    assert searched.cache_info().misses > asked
 
 
 @pytest.mark.parametrize(

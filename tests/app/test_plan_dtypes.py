@@ -6,7 +6,7 @@ import pytest
 
 from core.planning.comparison.entry import entry_of
 from core.planning.form.plan_form import DTYPE
-from core.step_time.links import BITS
+from core.step_time.running import BITS
 from pages.calendar.form import FORM as CALENDAR_FORM
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
 from pages.compute.form import FORM as COMPUTE_FORM

@@ -7,8 +7,7 @@ import pytest
 from core.fields import LINK_VERSION, Form
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
-from core.planning.form.precision import OWN_FIELDS
-from core.planning.form.trained import TRAINED_FIELDS
+from core.planning.form.training import OWN_FIELDS, TRAINED_FIELDS
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED, Plan
 from core.planning.presets import MEMORY_PRESETS, PRESETS

@@ -15,8 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.planning.comparison.comparison import with_saved_results
-from core.planning.comparison.entry import entry_of
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import entry_of, examples
 from core.store.errors import StoreError
 from core.store.opened_plan import on_page, with_changes
 from core.store.plans import SavedPlan

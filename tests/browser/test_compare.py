@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.comparison.comparison import compare_plans
-from core.planning.comparison.entry import Entry, pack, unpack
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import Entry, examples, pack, unpack
 from core.views.comparison import text
 from core.wording import plain
 from pages.common.comparison_list import IN_LINK

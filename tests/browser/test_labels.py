@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from core.planning.calendar.presets import PRESETS as CALENDARS
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.planning.sweep.presets import SWEEP_PRESETS
+from core.planning.sweep.form import SWEEP_PRESETS
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from pages.common.tours import hrefs
 from tests.app.plan_pages import linked, opened

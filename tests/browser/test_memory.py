@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.search_texts import FINE_TUNING_BATCH
+from core.planning.plan import FINE_TUNING_BATCH
 from pages.common.registry import MEMORY
 from tests.browser.conftest import settle
 

@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.fields import LINK_VERSION
-from core.planning.comparison.entry import pack
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import examples, pack
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPARE, MEMORY
 from tests.browser.test_all_pages import serious

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
 from core.planning.calendar.pools import Pool

@@ -14,10 +14,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from core.budget.compute_optimal import compute_optimal, overtraining
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.hardware.accelerators import accelerators
-from core.hardware.rates import Rates
+from core.hardware.cluster import Rates
 from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.layer_count import explain_count, scale_of
@@ -26,25 +26,22 @@ from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
+from core.planning.layout import stages, traffic
+from core.planning.measured import rates_of
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, OWN_SHAPE, Plan
-from core.planning.plan_search import search_layouts, stages, traffic
 from core.planning.presets import MEMORY_PRESETS, PRESETS
-from core.planning.rates import rates_of
-from core.planning.search_around import cluster_results
-from core.planning.sensitivity import plan_as_answered, swings
+from core.planning.sensitivity import cluster_results, plan_as_answered, swings
 from core.runs.conventions import which_mfu
-from core.runs.published import compare_all, explain_comparison
+from core.runs.published import compare_all, evidence, explain_comparison, peak_16bit
+from core.runs.run_efficiency import run_shares
 from core.runs.scores import predictions, score
-from core.runs.share import run_shares
-from core.runs.utilisation import evidence, peak_16bit
-from core.search.constraints import SpaceError
-from core.search.derivation import explain
+from core.search.fastest import searched
 from core.search.launch import launches
 from core.search.neighbours import neighbours
-from core.search.placement import groups
-from core.search.timeline import timeline_of
+from core.search.placement import groups, timeline_of
+from core.search.request import SpaceError, explain
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
@@ -142,7 +139,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     try:
         at = timed_estimate(plan)
         query, results = at.request, at.step
-        result = search_layouts(query)
+        result = searched(query)
     except (BudgetError, LayoutError, SpaceError) as problem:
         yield search_text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import texts_as_given
+from core.planning.form.links import texts_as_given
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.views.report.report import Report, report_of
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
-from core.search.result import Columns, LayoutResult, SearchResult
-from core.step_time.parts import StepTime
+from core.search.request import Columns, LayoutResult, SearchResult
+from core.step_time.running import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
 

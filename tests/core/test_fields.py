@@ -11,29 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.benchmark.form import measure_form
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
-from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.form import CALENDAR_FORM
 from core.planning.estimate import estimate
-from core.planning.form.limits import LIMITS
-from core.planning.form.plan_form import (
-    PLAN_FIELDS,
-    PLAN_FORM,
-    link_texts,
-    plan_form,
-    plan_from,
-    plan_of,
-)
-from core.planning.form.precision import OWN_FIELDS
-from core.planning.form.search import SEARCH
-from core.planning.form.whole_run import WHOLE
+from core.planning.form.layout import SEARCH
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, plan_form, plan_from, plan_of
+from core.planning.form.training import OWN_FIELDS
+from core.planning.form.whole_run import LIMITS, WHOLE
+from core.planning.measured import EXAMPLE as RUN_EXAMPLE
 from core.planning.memory_estimate import memory_estimate
-from core.planning.own_runs import EXAMPLE as RUN_EXAMPLE
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.step_time.software import EAGER
+from core.step_time.running import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy

@@ -13,15 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.arithmetic.accumulation import (
-    DETERMINISTIC,
-    SHOWN,
-    add_up,
-    drawn,
-    spread,
-    sum_to_odd,
-    takeaway,
-)
+from core.floats.arithmetic.accumulation import DETERMINISTIC, SHOWN, add_up, drawn, spread, sum_to_odd, takeaway
 from core.floats.arithmetic.rounded_sums import RoundedSums
 from core.floats.arithmetic.series import (
     ACCUMULATOR_BITS,

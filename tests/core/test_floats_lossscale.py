@@ -15,12 +15,7 @@ from hypothesis import strategies as st
 
 from core.floats.formats import FORMATS
 from core.floats.scaling.gradients import Course, draw, share
-from core.floats.scaling.loss_scaling import (
-    Scaler,
-    follow,
-    scale_loss,
-    walk,
-)
+from core.floats.scaling.loss_scaling import Scaler, follow, scale_loss, walk
 from core.limits import limit
 from core.views.common.palette import LIGHT
 from core.views.floats.charts_scaling import followed

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.budget.compute_optimal import compute_optimal
-from core.budget.run import accelerator_hours
+from core.budget.equations import accelerator_hours
 from core.formula import Explanation, Formula, Source, Symbol, derivation
 from core.lecture.catalogue import CLAIMS, findings
 

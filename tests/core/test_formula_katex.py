@@ -7,10 +7,9 @@ import re
 
 from core.floats.code_description import describe
 from core.floats.formats import FORMATS
-from core.formula import DerivationStep, Explanation, derivation
+from core.formula import DerivationStep, Explanation, derivation, latex_exact, latex_quantity
 from core.lecture.catalogue import findings
 from core.units import UNIT
-from core.units_latex import latex_exact, latex_quantity
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
 from pages.common.derivation import step_markdown

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import pytest
 from sympy.parsing.latex import parse_latex
 
-from core.formula import Formula, Source, Symbol
+from core.formula import DOLLAR, Formula, Source, Symbol, latex_quantity
 from core.units import UNIT
-from core.units_latex import DOLLAR, latex_quantity
 from tests.core.formulas import FORMULAS
 from tests.every import every
 

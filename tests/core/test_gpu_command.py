@@ -21,7 +21,7 @@ from core.benchmark.record import Record
 from core.benchmark.running.events import Done, Event, Tried, encode
 from core.benchmark.running.jobs import Runner
 from core.models.spec_text import read_spec
-from core.planning.fine_tuning.estimate import trained_parameters
+from core.planning.fine_tuning import trained_parameters
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.rows import read_rows

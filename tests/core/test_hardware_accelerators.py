@@ -6,12 +6,11 @@ import math
 
 import pytest
 
-from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
+from core.hardware.accelerators import DTYPES, Accelerator, accelerators, best_matmul, find, slug
 from core.hardware.cluster import cluster
-from core.hardware.matmul import best_matmul
-from core.hardware.node_power import ASSUMED, node_power
-from core.hardware.roofline import peak_from_clock, ridge_point
+from core.hardware.operations import peak_from_clock, ridge_point
 from core.rows import read_rows
+from core.runs.energy import ASSUMED, node_power
 from tests.every import every
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)

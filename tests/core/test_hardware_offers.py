@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.hardware.accelerator_names import find_accelerator_name
-from core.hardware.accelerators import accelerators, find
+from core.hardware.accelerators import accelerators, find, find_accelerator_name
 from core.hardware.offers import CONTRACTS, Offer, OfferError, Outage, Price, format_offer, offer_line, read_offer
 from core.limits import LIMITS, limit
 from tests.every import every

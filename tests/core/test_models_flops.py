@@ -7,12 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.models.catalog import CatalogModel, catalog, model_named
-from core.models.flops import (
-    Attention,
-    conventions,
-    flops_per_token,
-    rule_gap,
-)
+from core.models.flops import Attention, conventions, flops_per_token, rule_gap
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, TransformerSpec
 from tests.every import every

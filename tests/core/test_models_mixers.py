@@ -18,10 +18,10 @@ from core.models.spec_text import write_spec
 from core.models.stand_in import mixture_stand_in
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.memory_estimate import memory_estimate, resolved_plan
+from core.planning.layout import resolved_plan, search_request
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE
-from core.planning.resolved_layout import search_request
-from core.search.search import search_plans
+from core.search.fastest import search_plans
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.saved import saved_tensors

@@ -22,7 +22,7 @@ from core.models.spec import Experts, Further, LatentAttention, SlidingWindow, S
 from core.models.symbols import symbol
 from core.training.device.ranks import pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
-from core.training.tensors import tensors_of
+from core.training.trained import tensors_of
 from tests.core.models_oracle import DENSE, MIXTURES, config_of, public_configs
 from tests.every import every
 

@@ -14,7 +14,7 @@ from core.hardware.cluster import cluster
 from core.models.catalog import catalog
 from core.models.parameters import parameters
 from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in, stand_in
-from core.search.search import search_plans
+from core.search.fastest import search_plans
 
 
 @given(st.floats(math.log(3e7), math.log(1e13)), st.sampled_from([1, 8192, 131_072]))

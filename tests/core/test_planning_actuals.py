@@ -17,7 +17,7 @@ from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import JobProgress, own_run_text, progress
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.own_runs import parse_own_runs
+from core.planning.measured import parse_own_runs
 from core.planning.plan import FINDS, Plan
 from core.planning.presets import PRESETS
 from core.units import QuantityError

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
 from core.hardware.accelerators import accelerators
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.budget import equations
-from core.budget.run import accelerator_hours, effective_utilisation, rent, tokens_per_second, training_seconds
+from core.budget.equations import accelerator_hours, effective_utilisation, rent, tokens_per_second, training_seconds
 from core.hardware.accelerators import find
 from core.planning.plan import Within, parse_mfu, parse_price, parse_within, whole_accelerators
 from core.units import QuantityError

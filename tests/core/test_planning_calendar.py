@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.dates import parse_day
 from core.formula import derivation
 from core.limits import limit
@@ -20,9 +20,8 @@ from core.planning.calendar.dates import Closed, between, moment, parse_closed, 
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, described, texts_of
 from core.planning.calendar.presets import PRESETS
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import costs
+from core.planning.cost.bill import Prices, costs
 from core.planning.cost.form import MONEY_FIELDS
-from core.planning.cost.prices import Prices
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan import Plan

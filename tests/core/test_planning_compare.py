@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.planning.calendar.schedule import Fleet, Run, schedule
@@ -24,21 +24,23 @@ from core.planning.comparison.comparison import (
     changed_results,
     compare_plan,
     compare_plans,
+    differing_fields,
+    distinct,
+    effective_fields,
     lead,
     least,
     middles,
     result,
+    short_names,
     sooner_probability,
+    suggested,
+    unique,
     with_saved_results,
 )
-from core.planning.comparison.differences import differing_fields, effective_fields
-from core.planning.comparison.entry import Entry, entry_of
-from core.planning.comparison.examples import examples
-from core.planning.comparison.names import distinct, short_names, suggested, unique
-from core.planning.form.layout import OWN_LAYOUT_FIELDS
+from core.planning.comparison.entry import Entry, entry_of, examples
+from core.planning.form.layout import KEPT_FIELDS, OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.form.precision import OWN_FIELDS
-from core.planning.form.search import KEPT_FIELDS
+from core.planning.form.training import OWN_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.units import QuantityText

@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 
 from core.formula import derivation
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import COST_OPTIONS, BillLine, CostOption, costs, energy_of, explain, idle_of, peak_of
+from core.planning.cost.bill import (
+    COST_OPTIONS,
+    BillLine,
+    CostOption,
+    Prices,
+    costs,
+    energy_of,
+    explain,
+    idle_of,
+    peak_of,
+)
 from core.planning.cost.form import MONEY_FIELDS, prices_of
-from core.planning.cost.prices import Prices
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.views.cost import text as cost_text

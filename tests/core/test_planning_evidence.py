@@ -11,8 +11,7 @@ import pytest
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.models.flop_formulas import hardware_flop_narayanan
-from core.runs.published import published_runs
-from core.runs.utilisation import evidence, left_out, peak_16bit, width_of
+from core.runs.published import evidence, left_out, peak_16bit, published_runs, width_of
 
 RUNS = published_runs()
 

@@ -11,31 +11,39 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
-from core.hardware.accelerators import DTYPES, Accelerator, accelerators
-from core.hardware.matmul import ceiling_of
+from core.budget.equations import BudgetError
+from core.hardware.accelerators import DTYPES, Accelerator, accelerators, ceiling_of
 from core.models.catalog import catalog
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import search_request
+from core.planning.measured import parse_own_runs
 from core.planning.nearest_runs import run_features
-from core.planning.own_runs import parse_own_runs
-from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Find, Plan, Within
-from core.planning.resolved_layout import search_request
-from core.planning.search_texts import Batch
+from core.planning.plan import BY_AGE, FIRST_RUN, PROVEN, TYPED, Batch, Find, Plan, Within
 from core.planning.solving import allocation_unit
-from core.runs.coverage import RunFeatures, beyond_evidence, nearest_runs
-from core.runs.run_steps import run_steps, step_of_run
-from core.runs.scores import LEVELS, predictions, predictions_by_one_of_its_own, predictions_of, score, score_of
-from core.runs.share import (
+from core.runs.published import evidence
+from core.runs.run_efficiency import (
     Shares,
     is_low_precision,
     low_precision_gain,
     published_shares,
     run_shares,
+    run_steps,
     shares_of,
+    step_of_run,
     usable_matmul,
 )
-from core.runs.utilisation import evidence
+from core.runs.scores import (
+    LEVELS,
+    RunFeatures,
+    beyond_evidence,
+    nearest_runs,
+    predictions,
+    predictions_by_one_of_its_own,
+    predictions_of,
+    score,
+    score_of,
+)
 from core.step_time.step import step_time
 from core.units import QuantityError
 from core.views.plan.text import steps_and_whole

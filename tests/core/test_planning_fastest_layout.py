@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import estimable_request, found_layout
 from core.planning.plan import Plan
-from core.planning.resolved_layout import estimable_request, found_layout
-from core.search.fastest import FoundLayout
+from core.search.fastest import FoundLayout, fastest
 from core.search.request import SearchRequest
-from core.search.space import WINDOW, chunked, divisors
+from core.search.space import WINDOW, chunked, divisors, laid
 from core.training.layout import Layout, allowed
 
 COUNTS = (100, 500, 1000, 2000, 5000, 10_000, 16_000, 20_000)
@@ -89,6 +89,22 @@ def test_no_layout_of_a_wider_space_trains_faster_on_any_cluster(model: str, cou
     assert beaten_by(plan_from({"model": model, "count": f"{count}"})) < 0.03
 
 
+@pytest.mark.parametrize(
+    ("model", "count"), [("Mixtral 8x7B", 40), ("Llama 3.1 405B", 400), ("Llama 3.1 8B", 96), ("Llama 3 70B", 8)]
+)
+def test_no_layout_of_its_own_space_trains_faster(model: str, count: int) -> None:
+    request = estimable_request(plan_from({"model": model}))
+    assert request is not None
+    found = fastest(request, count, np.ones_like)
+    space, possible = laid(request, count)
+    tokens = space.data * space.micro_batches * space.micro_batch * request.timed_length
+    memory = np.where(possible, request.bytes_of(space), np.inf)
+    rates = np.where(memory <= request.budget, tokens / request.step(space).total, 0.0)
+    assert found is not None
+    assert found.tokens_per_second * found.fits >= rates.max() * (1 - 1e-6)
+    assert found.fits or math.isclose(found.memory_bytes, memory.min())
+
+
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_more_accelerators_hold_and_train_no_less(seed: int) -> None:
@@ -116,7 +132,7 @@ def test_more_accelerators_hold_and_train_no_less(seed: int) -> None:
 
 
 def _goodput(plan: Plan, found: FoundLayout) -> float:
-    from core.planning.resolved_layout import plan_checkpoint
+    from core.planning.layout import plan_checkpoint
     from core.runs.goodput import interruptions
 
     model = plan.catalog_model

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.models.catalog import CATALOG, catalog
 from core.planning.estimate import estimate, timed_estimate
-from core.planning.fine_tuning.estimate import fine_tuning_time, largest_fitting
+from core.planning.fine_tuning import fine_tuning_time, largest_fitting
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import Plan
+from core.planning.plan import FINE_TUNING_BATCH, PRE_TRAINING_BATCH, Plan, begun_batch, parse_batch
 from core.planning.presets import MEMORY_PRESETS
-from core.planning.search_texts import FINE_TUNING_BATCH, PRE_TRAINING_BATCH, begun_batch, parse_batch
 from core.training.layout import LayoutError
 from tests.every import every
 

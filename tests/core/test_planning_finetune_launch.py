@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from core.models.configs.config import from_hf_config
 from core.models.spec_text import write_spec
-from core.planning.fine_tuning.estimate import trained_parameters
+from core.planning.fine_tuning import trained_parameters
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import OWN_SHAPE

@@ -9,20 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
-from core.planning.memory_fixes import (
-    fewest_accelerators,
-    fixed_plan,
-    fixes,
-    larger_accelerators,
-)
+from core.planning.memory_fixes import fewest_accelerators, fixed_plan, fixes, larger_accelerators
 from core.planning.plan_limits import all_checks
-from core.planning.plan_search import search_layouts
 from core.planning.presets import MEMORY_PRESETS
-from core.planning.search_around import made_own
+from core.planning.sensitivity import made_own
+from core.search.fastest import searched
 from core.training.device.host import host_memory
 from core.training.layout import LayoutError
 from core.views.plan import text_fixes, text_memory
@@ -163,7 +158,7 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     held, at = memory_estimate(plan), timed_estimate(plan)
     assert held.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
     assert held.spare == at.step.spare > 0
-    assert "it fits, and none of the" in search_text.counted(at, search_layouts(at.request))
+    assert "it fits, and none of the" in search_text.counted(at, searched(at.request))
 
 
 # ------------------------------------------------------------------------------------------ the plan's limits

@@ -8,13 +8,13 @@ import pytest
 
 from core.models.catalog import CATALOG
 from core.planning.estimate import estimate
-from core.planning.fine_tuning.estimate import largest_fitting
+from core.planning.fine_tuning import largest_fitting
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fixes
 from core.planning.plan_limits import Check, checks
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import search_request
+from core.search.fastest import searched
 from core.training.device.host import host_memory, node_bytes
 
 OFFLOADED = {
@@ -72,7 +72,7 @@ def test_the_search_offloads_what_the_host_holds_only() -> None:
 
     def found(texts: dict[str, str], ram: str) -> tuple[int, bool]:
         plan = plan_from({**texts, "ram": ram})
-        best = search_layouts(search_request(plan)).best
+        best = searched(search_request(plan)).best
         assert best
         setup = replace(memory_estimate(plan).setup, layout=best.layout)
         return int(best.layout.offload), node_bytes(setup.layout, host_memory(setup), 8) <= plan.limits.host

@@ -14,20 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.limits import limit
 from core.models.spec import SpecError
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FORM
+from core.planning.layout import search_request, too_large
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.plan import OWN_SHAPE, Plan, Within
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import search_request, too_large
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import SweptAxis, plan_of_texts, sweep_plan
-from core.search.constraints import SpaceError
-from core.search.gate import WAITING, turn
+from core.search.fastest import WAITING, searched, turn
+from core.search.request import SpaceError
 from core.training.layout import LayoutError
 from core.units import QuantityError
 
@@ -101,7 +100,7 @@ def test_no_plan_takes_more_than_a_gigabyte_and_five_seconds(texts: dict[str, st
         return
     works: tuple[Callable[[], object], ...] = (
         lambda: estimate(plan).memory,
-        lambda: search_layouts(search_request(plan)),
+        lambda: searched(search_request(plan)),
         lambda: (fixes(h := memory_estimate(plan)), fewest_accelerators(h)),
     )
     assert [bounded(work) for work in works] == [0, 0, 0]
@@ -132,7 +131,7 @@ def test_a_plan_of_too_many_layouts_is_refused() -> None:
     with pytest.raises(BudgetError, match="more than the"):
         estimate(split)
     with pytest.raises(SpaceError):
-        search_layouts(search_request(split))
+        searched(search_request(split))
     assert too_large(plan_of({"n": "15T"})) is None
 
 

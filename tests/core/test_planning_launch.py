@@ -11,9 +11,9 @@ from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.models.catalog import model_named
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import search_layouts
+from core.planning.layout import search_request
 from core.planning.presets import SEARCH_PRESETS
-from core.planning.resolved_layout import search_request
+from core.search.fastest import searched
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
 from core.training.layout import LayerModule, Layout, Recompute, recomputation
@@ -68,7 +68,7 @@ def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
     rows: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
     for preset in SEARCH_PRESETS.values():
         query = search_request(plan_from(preset))
-        result = search_layouts(query)
+        result = searched(query)
         assert result.best is not None
         count = len(result.plans.seconds)
         for i in sorted({int(i * (count - 1) / 59) for i in range(60)}):

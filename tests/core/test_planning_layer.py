@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
-from core.hardware.roofline import ridge_point
+from core.hardware.operations import ridge_point
 from core.models.catalog import catalog, model_named
 from core.models.configs.config import from_hf_config, read_hf_config
 from core.models.flops import flops_per_token
@@ -22,7 +22,7 @@ from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
-from core.training.tensors import tensors_of
+from core.training.trained import tensors_of
 from core.views.flops import text as flops_text
 from core.views.roofline import text as roofline_text
 from core.views.roofline.text import kind_name, mixtures, windows

@@ -12,31 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.planning.calendar.form import calendar_request
 from core.planning.calendar.schedule import Schedule
-from core.planning.comparison.calendars import calendar_result
-from core.planning.comparison.comparison import compare_plan
+from core.planning.comparison.comparison import calendar_result, compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.calendar_form import CALENDAR_FORM
-from core.planning.cost.calendar_limits import calendar_checks
-from core.planning.cost.compared_pools import compare_pools
-from core.planning.cost.form import prices_of
+from core.planning.cost.bill import Prices
+from core.planning.cost.choose_pools import calendar_checks, compare_pools
+from core.planning.cost.form import CALENDAR_FORM, prices_of
 from core.planning.cost.pool_bill import ways_to_pay
-from core.planning.cost.prices import Prices
 from core.planning.estimate import estimate
-from core.planning.form.limits import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.form.plan_form import plan_from
+from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS, MOST_WATTS
+from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits, Within
 from core.planning.plan_limits import SURE, Check, all_met, changed_to_keep, checks, surer_of_deadline
-from core.planning.plan_search import search_layouts
-from core.planning.resolved_layout import search_request
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.choice import recommend
-from core.planning.sweep.quantities import RESULTS
-from core.planning.sweep.sweep import Sweep, SweptAxis, sweep_plan, sweep_within
-from core.search.result import SearchResult
+from core.planning.sweep.sweep import RESULTS, Sweep, SweptAxis, recommend, sweep_plan, sweep_within
+from core.search.fastest import searched
+from core.search.request import SearchResult
 from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_pools
@@ -422,7 +417,7 @@ def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
 
 
 def searched_leaving(free: str) -> SearchResult:
-    return search_layouts(search_request(plan_from({"model": "Llama 3 8B", "count": "8", "gb": "128", "free": free})))
+    return searched(search_request(plan_from({"model": "Llama 3 8B", "count": "8", "gb": "128", "free": free})))
 
 
 def test_the_best_layout_is_the_fastest_that_leaves_memory_free() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import evaluate_layout, search_layouts
-from core.planning.resolved_layout import search_request
+from core.planning.layout import evaluate_layout, search_request
+from core.search.fastest import searched
 from core.search.request import SearchRequest
 from core.training.layout import Layout
 from core.units import QuantityError
@@ -32,7 +32,7 @@ def seconds(request: SearchRequest) -> float:
 
 @EACH
 def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerator) -> None:
-    result = search_layouts(query(device.name))
+    result = searched(query(device.name))
     assert result.best
     assert 0 < result.best.seconds < math.inf
 
@@ -50,7 +50,7 @@ def test_what_is_typed_counts_in_bits_and_in_bytes() -> None:
 def test_faster_networks_never_take_longer() -> None:
     taken = [seconds(query("L40S", net=f"{rate} Gb/s")) for rate in (1, 10, 25, 50, 100, 200, 400, 800, 3200)]
     assert taken == sorted(taken, reverse=True)
-    best = [search_layouts(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
+    best = [searched(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
     times = [result.seconds for result in best if result]
     assert times == sorted(times, reverse=True)
     assert len(times) == 3
@@ -62,7 +62,7 @@ def test_larger_nodes_never_take_longer() -> None:
     taken = [evaluate_layout(request, laid).seconds for request in requests]
     assert taken == sorted(taken, reverse=True)
     assert taken[-1] < taken[0]
-    best = [result.seconds for request in requests if (result := search_layouts(request).best)]
+    best = [result.seconds for request in requests if (result := searched(request).best)]
     assert best == sorted(best, reverse=True)
     assert len(best) == len(requests)
 

@@ -9,30 +9,30 @@ from datetime import date
 
 import pytest
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
 from core.hardware.accelerators import Accelerator, accelerators
-from core.hardware.rates import Rates
+from core.hardware.cluster import Rates
 from core.models.catalog import CATALOG, catalog
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
+from core.planning.cost.bill import Prices
 from core.planning.cost.choose_pools import choose_pools
 from core.planning.cost.pool_bill import ways_to_pay
-from core.planning.cost.prices import Prices
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
-from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of, solved_texts
+from core.planning.form.links import link_texts, solved_texts
+from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.largest_model import largest
+from core.planning.layout import search_request
+from core.planning.measured import CarriedRates, rates_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, TYPED, CarriedRates, Plan, Within, whole_accelerators
+from core.planning.plan import FINDS, TYPED, Plan, Within, whole_accelerators
 from core.planning.plan_limits import all_checks
 from core.planning.presets import MEMORY_PRESETS
-from core.planning.rates import rates_of
-from core.planning.resolved_layout import search_request
-from core.planning.search_around import cluster_results
+from core.planning.sensitivity import cluster_results
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import SweptAxis, sweep_plan
 from core.serving.serving import serving

@@ -13,10 +13,11 @@ from core.models.counts_only import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.estimate import estimate, timed_estimate
-from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE, TYPED
-from core.planning.plan_search import search_layouts
+from core.search.fastest import searched
 from core.units import format_count
 from core.views.plan import text_fixes
 from core.views.plan.text import sentence
@@ -54,7 +55,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     size = format_count(plan.catalog_model.parameters)
     assert size != "30B"
     at = timed_estimate(plan)
-    headline, result = search_text.sentence(at), search_layouts(at.request)
+    headline, result = search_text.sentence(at), searched(at.request)
     model, _, _ = headline.partition(" on **512 × H100 SXM**")
     assert re.search(rf"[( ]{re.escape(size)} parameters\)$", model), model
     for text in (

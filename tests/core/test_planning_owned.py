@@ -10,15 +10,12 @@ import pytest
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.bill import costs
-from core.planning.cost.prices import Prices
+from core.planning.cost.bill import Prices, costs
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.choice import recommend
-from core.planning.sweep.quantities import RESULTS, scale_of
-from core.planning.sweep.sweep import SweptAxis, sweep_plan
+from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, scale_of, sweep_plan
 from core.views.calendar import text as calendar_text
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text

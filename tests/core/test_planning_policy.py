@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import (
-    memory_estimate,
-    under_each_optimizer,
-    under_each_policy,
-)
+from core.planning.form.training import OWN_FIELDS
+from core.planning.memory_estimate import memory_estimate, under_each_optimizer, under_each_policy
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import ParsedForm
 from core.hardware.accelerators import accelerators
 from core.hardware.offers import CONTRACTS, EXAMPLES, offer_line
@@ -21,11 +21,10 @@ from core.planning.calendar.dates import Closed
 from core.planning.calendar.form import CALENDAR_FIELDS, calendar_request, pool_texts, texts_of
 from core.planning.calendar.pools import Pool, PoolEvent, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.choose_pools import PoolLine, choose_pools
-from core.planning.cost.compared_pools import compare_pools
+from core.planning.cost.bill import Prices
+from core.planning.cost.choose_pools import PoolLine, choose_pools, compare_pools
 from core.planning.cost.form import MONEY_FIELDS
 from core.planning.cost.pool_bill import PoolCost, pool_costs, ways_to_pay
-from core.planning.cost.prices import Prices
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_form, plan_from
 from core.planning.plan_limits import all_checks, changed_to_keep

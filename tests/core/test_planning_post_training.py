@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.models.parameters import parameters
-from core.planning.fine_tuning.post_training import ANSWERS, post_training
+from core.planning.fine_tuning import ANSWERS, post_training
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.serving.cache import cache_of

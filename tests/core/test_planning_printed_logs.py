@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import JobProgress, progress
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.own_runs import parse_own_runs
+from core.planning.measured import parse_own_runs
 from core.runs.goodput import parse_failures
 from core.units import QuantityError
 from tests.every import every

@@ -12,24 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
-from core.hardware.cluster import cluster
-from core.hardware.rates import Rates
+from core.hardware.cluster import Rates, cluster
 from core.models.catalog import CATALOG
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.estimate import timed_estimate
-from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
-from core.planning.form.rates import MEASURED_FIELDS, RATE_FIELDS
-from core.planning.plan import CarriedRates, Plan
-from core.planning.plan_search import evaluate_layout, search_layouts
+from core.planning.form.links import link_texts
+from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
+from core.planning.form.whole_run import MEASURED_FIELDS, RATE_FIELDS
+from core.planning.layout import evaluate_layout, search_request
+from core.planning.measured import KIND_OF, TOO_GOOD, CarriedRates, rates_of, rates_origin, replaced_rates
+from core.planning.plan import Plan
 from core.planning.presets import PRESETS, SEARCH_PRESETS
-from core.planning.rates import KIND_OF, TOO_GOOD, rates_of, rates_origin, replaced_rates
-from core.planning.resolved_layout import search_request
-from core.step_time.constants import constants_of, family_of
+from core.search.fastest import searched
+from core.step_time.formulas import constants_of, family_of
 from core.step_time.layer_roofline import layer_roofline, peaks_of
-from core.step_time.links import speeds_of
-from core.step_time.parts import Running
+from core.step_time.running import Running, speeds_of
 from core.step_time.step import step_time
 from core.training.layout import Layout
 from core.units import UNIT, QuantityError
@@ -152,7 +151,7 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     same = {RATE_FIELDS[name].id: f"{rate!r} {UNIT[KIND_OF[name]]}" for name, rate in reached(plan).known}
     measured = with_rates(dtype=dtype, rof=H100, **same)
     assert rates_of(measured) == reached(plan)
-    result, other = (search_layouts(search_request(each)) for each in (plan, measured))
+    result, other = (searched(search_request(each)) for each in (plan, measured))
     assert result.best == other.best
     assert result.pareto == other.pareto
     assert search_text.sentence(timed_estimate(measured)).count("measured on H100") == 1
@@ -198,7 +197,7 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     """The search, one typed layout, and step time by itself."""
     plan = with_rates(**GIVEN)
     query = search_request(plan)
-    best = search_layouts(query).best
+    best = searched(query).best
     assert best
     alone = step_time(
         query.spec,
@@ -211,7 +210,7 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     )
     assert evaluate_layout(query, best.layout).step == best.step
     assert alone.total == pytest.approx(best.seconds)
-    slower = search_layouts(search_request(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
+    slower = searched(search_request(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
     assert slower
     assert slower.seconds > 1.5 * best.seconds
 
@@ -236,7 +235,7 @@ def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
     assert [rate.name for rate in replaced_rates(slow)] == ["network"]
     assert replaced_rates(slow)[0].datasheet == find("H100 SXM").network
-    before, after = (search_layouts(search_request(item)).best for item in (plan, slow))
+    before, after = (searched(search_request(item)).best for item in (plan, slow))
     assert before
     assert after
     assert after.seconds > 1.1 * before.seconds

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.budget.run import rent
+from core.budget.equations import rent
 from core.hardware.accelerators import find
 from core.lecture.catalogue import CLAIMS
 from core.models.catalog import catalog, model_named

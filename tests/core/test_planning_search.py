@@ -10,19 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import DTYPES, find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
 from core.models.spec import Experts, TransformerSpec
-from core.search.constraints import Constraints, Range, SpaceError
+from core.search.fastest import search_plans, searched
 from core.search.neighbours import neighbours
-from core.search.request import SearchRequest
-from core.search.result import SearchResult
-from core.search.search import search_plans, searched
+from core.search.request import Constraints, Range, SearchRequest, SearchResult, SpaceError
 from core.search.space import WINDOW
-from core.step_time.links import BITS
-from core.step_time.parts import Running
+from core.step_time.running import BITS, Running
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, allowed, check

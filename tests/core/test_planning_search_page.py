@@ -14,22 +14,17 @@ from hypothesis import strategies as st
 from core.formula import explain_run
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
+from core.planning.layout import evaluate_layout, resolve_layout, search_request, stages, traffic
 from core.planning.memory_estimate import memory_estimate
 from core.planning.memory_fixes import fewest_accelerators, fixes
-from core.planning.plan_search import evaluate_layout, search_layouts, stages, traffic
+from core.planning.plan import parse_batch, parse_range
 from core.planning.presets import SEARCH_PRESETS
-from core.planning.resolved_layout import resolve_layout, search_request
-from core.planning.search_around import cluster_results, layout_texts, made_own
-from core.planning.search_texts import parse_batch, parse_range
-from core.search.constraints import Range, SpaceError
-from core.search.derivation import explain
-from core.search.neighbours import neighbours
-from core.search.placement import groups, place_of, rank_at
-from core.search.published_layouts import compare_published
-from core.search.request import SearchRequest
-from core.search.result import LayoutResult, SearchResult
-from core.search.timeline import timeline, timeline_of
-from core.step_time.calibration.report import kept
+from core.planning.sensitivity import cluster_results, layout_texts, made_own
+from core.search.fastest import searched
+from core.search.neighbours import compare_published, neighbours
+from core.search.placement import groups, place_of, rank_at, timeline, timeline_of
+from core.search.request import LayoutResult, Range, SearchRequest, SearchResult, SpaceError, explain
+from core.step_time.calibration.fit import kept
 from core.training.layout import Layout, LayoutError
 from core.units import QuantityError
 from core.views.common.palette import LIGHT
@@ -50,7 +45,7 @@ def query(**texts: str) -> SearchRequest:
 
 
 def best(**texts: str) -> LayoutResult:
-    result = search_layouts(query(**texts)).best
+    result = searched(query(**texts)).best
     assert result is not None
     return result
 
@@ -90,7 +85,7 @@ def test_a_search_depends_on_nothing_but_its_question() -> None:
     """Tokens, price and an own layout leave the question as it is, so that what was found is found again."""
     same = (plan_from({**SMALL, **other}) for other in ({"tokens": "9T"}, {"price": "7"}, {"tp": "2"}, {"mfu": "40%"}))
     assert {search_request(plan) for plan in same} == {query()}
-    assert search_layouts(query()) is search_layouts(search_request(plan_from({**SMALL, "within": "9 days"})))
+    assert searched(query()) is searched(search_request(plan_from({**SMALL, "within": "9 days"})))
     for other in ({"count": "32"}, {"gb": "64"}, {"seq": "2048"}, {"ktp": "2"}, {"opt": "SGD"}, {"frag": "9%"}):
         assert query(**other) != query()
 
@@ -107,8 +102,8 @@ def test_a_search_depends_on_nothing_but_its_question() -> None:
     ],
 )
 def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object) -> None:
-    result = search_layouts(query(**texts))
-    assert 0 < result.fitting <= result.count <= search_layouts(query()).count
+    result = searched(query(**texts))
+    assert 0 < result.fitting <= result.count <= searched(query()).count
     assert callable(keeps)
     assert np.all(keeps(result.plans.layout))
 
@@ -227,7 +222,7 @@ def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
 
 @pytest.fixture(scope="module")
 def result() -> SearchResult:
-    return search_layouts(query())
+    return searched(query())
 
 
 def test_pictures_are_figures(result: SearchResult) -> None:
@@ -275,7 +270,7 @@ def test_the_fastest_are_drawn_evenly_and_none_beyond_what_is_asked(result: Sear
 def test_where_nothing_fits_the_nearest_is_said_and_what_is_offered_fits() -> None:
     texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8"}
     plan = plan_from(texts)
-    result = search_layouts(search_request(plan))
+    result = searched(search_request(plan))
     assert result.best is None
     assert result.nearest is not None
     assert search_text.gib(-result.nearest.spare) in search_text.nothing_fits(plan, search_request(plan), result)
@@ -290,7 +285,7 @@ def test_where_nothing_fits_the_nearest_is_said_and_what_is_offered_fits() -> No
 @pytest.mark.parametrize("texts", [{"gb": "10", "kmbs": "8"}, {"ktp": "7"}])
 def test_where_nothing_keeps_to_what_it_has_to_it_is_said(texts: dict[str, str]) -> None:
     plan = plan_from({**SMALL, **texts})
-    result = search_layouts(search_request(plan))
+    result = searched(search_request(plan))
     assert (result.count, result.nearest) == (0, None)
     assert "No layout" in search_text.nothing_fits(plan, search_request(plan), result)
 
@@ -410,7 +405,7 @@ def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
 
 @pytest.mark.parametrize("name", SEARCH_PRESETS)
 def test_every_preset_has_a_plan_that_fits(name: str) -> None:
-    result = search_layouts(search_request(plan_from(SEARCH_PRESETS[name])))
+    result = searched(search_request(plan_from(SEARCH_PRESETS[name])))
     assert result.best is not None
     assert result.best.spare >= 0
     assert 0.1 < result.best.mfu < 0.7
@@ -466,7 +461,7 @@ def test_evidence_says_the_errors_of_its_rows() -> None:
 
 
 def test_the_kept_plans_name_how_slow_they_become() -> None:
-    result = search_layouts(query(model="Llama 3.3 70B", count="512", gb="512"))
+    result = searched(query(model="Llama 3.3 70B", count="512", gb="512"))
     assert len(result.plans.seconds) < result.fitting
     slowest = float(result.plans.pace[-1] / result.plans.pace[0]) - 1
     assert search_text.longer(slowest) in search_text.kept(result)

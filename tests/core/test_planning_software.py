@@ -13,13 +13,13 @@ from core.models.catalog import model_named
 from core.planning.estimate import timed_estimate
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import evaluate_layout, plan_layout, search_request, traffic
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan_search import evaluate_layout, search_layouts, traffic
-from core.planning.resolved_layout import plan_layout, search_request
-from core.search.result import LayoutResult
+from core.search.fastest import searched
+from core.search.request import LayoutResult
 from core.step_time.calibration.measured_steps import StepRun, step_runs
-from core.step_time.parts import AS_USUAL
-from core.step_time.software import (
+from core.step_time.running import (
+    AS_USUAL,
     COMPILED,
     EAGER,
     MEGATRON,
@@ -80,9 +80,7 @@ def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, rel
 
 def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
     def best(software: str, **texts: str) -> float:
-        result = search_layouts(
-            search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))
-        ).best
+        result = searched(search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))).best
         return result.seconds if result else math.inf
 
     for software in SOFTWARE:

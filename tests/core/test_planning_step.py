@@ -10,21 +10,17 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator, accelerators, find
-from core.hardware.cluster import Cluster, cluster
-from core.hardware.rates import Rates
+from core.hardware.cluster import Cluster, Rates, cluster
 from core.models.catalog import model_named
 from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
-from core.step_time.calibration.fit import fit
-from core.step_time.calibration.report import Calibration, kept, lines_of, scores_of
-from core.step_time.calibration.scores import errors_of, ranking, without
-from core.step_time.calibration.user_steps import user_runs
-from core.step_time.constants import constants_of, family_of, step_constants
+from core.step_time.calibration.fit import Calibration, errors_of, fit, kept, lines_of, ranking, scores_of, without
+from core.step_time.calibration.measured_steps import user_runs
 from core.step_time.error_ranges import coverage_of, range_of
-from core.step_time.formulas import nodes_met
-from core.step_time.parts import TUNINGS, Running, Software
+from core.step_time.formulas import constants_of, family_of, nodes_met, step_constants
+from core.step_time.running import TUNINGS, Running, Software
 from core.step_time.step import default_states, step_over, step_time
 from core.step_time.work import layer_work
 from core.training.activations.tensors import FUSED

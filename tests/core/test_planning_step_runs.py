@@ -12,11 +12,10 @@ import pytest
 
 from core.models.parameters import parameters
 from core.rows import read_rows
-from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, step_runs
-from core.step_time.calibration.memory import memory_ratios
-from core.step_time.calibration.scores import constant_mfu, errors_of, score
+from core.step_time.calibration.fit import constant_mfu, errors_of, score
+from core.step_time.calibration.measured_steps import TABLES, StepRun, flop_of_token, left_out, memory_ratios, step_runs
 from core.step_time.calibration.sources import Convention
-from core.step_time.constants import step_constants
+from core.step_time.formulas import step_constants
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, check

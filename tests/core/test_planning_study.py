@@ -22,13 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
-from core.search.constraints import Constraints, Range
-from core.search.search import search_plans
+from core.search.fastest import search_plans
+from core.search.request import Constraints, Range
 from core.search.study.__main__ import main
 from core.search.study.point import Row, search_chunk
 from core.search.study.run import Folder, connected, embedded, found, run_study
 from core.search.study.study import EXAMPLE, Degree, Study, StudyError, load_study, read_study, spec_named
-from core.step_time.software import MEGATRON_TUNED, running_on
+from core.step_time.running import MEGATRON_TUNED, running_on
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy

@@ -9,20 +9,28 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.limits import limit
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, changes_on
-from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
+from core.planning.layout import resolved_plan
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, PlanLimits, Within
 from core.planning.presets import PRESETS
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
-from core.planning.sweep.choice import recommend
-from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES
-from core.planning.sweep.frontier import edges, frontier_end
-from core.planning.sweep.presets import SWEEP_PRESETS
-from core.planning.sweep.quantities import RESULTS, scale_of
-from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
+from core.planning.sweep.form import SWEEP_FIELDS, SWEEP_PRESETS, X_VALUES, Y_VALUES
+from core.planning.sweep.sweep import (
+    RESULTS,
+    Sweep,
+    SweptAxis,
+    edges,
+    frontier_end,
+    plan_of_texts,
+    recommend,
+    scale_of,
+    sweep_plan,
+    sweep_within,
+)
 from core.training.layout import LayoutError
 from core.units import QuantityError, format_duration
 from core.views.sweep import text as sweep_text

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from core.budget.compute_optimal import LAWS, LossLaw, compute_optimal, overtraining
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
 from core.formula import explain_run
 from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.estimate import estimate

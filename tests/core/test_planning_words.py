@@ -17,8 +17,8 @@ from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.plan import OWN_LAYOUT, OWN_SHAPE
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, full_runs
+from core.runs.run_efficiency import published_shares
 from core.runs.scores import predictions, score
-from core.runs.share import published_shares
 from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
 from core.views.flops import text as flops_text

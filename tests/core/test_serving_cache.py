@@ -15,14 +15,7 @@ from transformers.cache_utils import Cache, DynamicCache, Fp8QuantizedLayer
 from core.models.catalog import catalog
 from core.models.configs.config import from_hf_config
 from core.models.spec import SlidingWindow
-from core.serving.cache import (
-    CACHE_TYPES,
-    ENGINE,
-    TRANSFORMERS,
-    CacheConvention,
-    cache_of,
-    cached_spec,
-)
+from core.serving.cache import CACHE_TYPES, ENGINE, TRANSFORMERS, CacheConvention, cache_of, cached_spec
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 from tests.every import every
 

@@ -13,13 +13,7 @@ import sympy
 from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
 from core.training.activations.derivation import explain_stage
-from core.training.activations.formulas import stage_bytes
-from core.training.activations.stage import (
-    in_flight,
-    layer_activation_bytes,
-    routed_load,
-    stage_activation_bytes,
-)
+from core.training.activations.stage import in_flight, layer_activation_bytes, routed_load, stage_activation_bytes
 from core.training.activations.tensors import (
     FUSED,
     HF_EAGER,
@@ -28,6 +22,7 @@ from core.training.activations.tensors import (
     MEGATRON_GPT,
     Implementation,
     LayerKind,
+    stage_bytes,
 )
 from core.training.device.memory import rank_of
 from core.training.layout import Layout, Recompute, degrees_of

@@ -21,13 +21,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from core.models.configs.config import from_hf_config
 from core.models.spec import TransformerSpec
 from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
-from core.training.activations.tensors import (
-    FUSED,
-    HF_EAGER,
-    HF_SDPA,
-    Implementation,
-    LayerKind,
-)
+from core.training.activations.tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
 from core.training.layout import MODULES, LayerModule, Layout, Recompute, degrees_of, recomputation

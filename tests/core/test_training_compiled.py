@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models.configs.config import from_hf_config
-from core.step_time.software import COMPILED, EAGER, written_with
+from core.step_time.running import COMPILED, EAGER, written_with
 from core.training.activations.stage import layer_activation_bytes
 from core.training.activations.tensors import FUSED
 from core.training.layout import Layout

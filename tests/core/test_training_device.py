@@ -12,14 +12,7 @@ from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.models.spec import AttentionLayers, CompressedAttention, Indexer, SlidingWindow, TransformerSpec
 from core.training.activations.stage import layer_activation_bytes
-from core.training.activations.tensors import (
-    FUSED,
-    HF_SDPA,
-    IMPLEMENTATIONS,
-    LOGITS_KEPT,
-    Implementation,
-    Loss,
-)
+from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, LOGITS_KEPT, Implementation, Loss
 from core.training.device.buffers import TENSORS_ONLY, Runtime
 from core.training.device.inputs import StepSettings, states_of
 from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of

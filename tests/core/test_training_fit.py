@@ -12,18 +12,21 @@ from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
-from core.step_time.parts import Running
+from core.step_time.running import Running
 from core.step_time.step import step_time
 from core.training.activations.tensors import FUSED
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.costs import flop_redone, step_cost
-from core.training.device.derivation import explain_device
-from core.training.device.host import BUFFERS, host_memory
-from core.training.device.largest import largest_micro_batch, largest_seq_len, most_layers
-from core.training.device.peak import CLASSES, through_one_step
-from core.training.device.setup import Setup
-from core.training.device.traffic import traffic_per_step
-from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
+from core.training.device.host import BUFFERS, deepspeed_setup, deepspeed_update, foreach_update, host_memory
+from core.training.device.memory import Setup
+from core.training.device.peak import (
+    CLASSES,
+    explain_device,
+    largest_micro_batch,
+    largest_seq_len,
+    most_layers,
+    through_one_step,
+)
+from core.training.device.traffic import flop_redone, step_cost, traffic_per_step
 from core.training.layout import LayerModule, Layout, LayoutError, Recompute, recomputation
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES

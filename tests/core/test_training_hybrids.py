@@ -16,9 +16,9 @@ from core.models.flops import flops_per_token
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
-from core.search.search import search_plans
+from core.search.fastest import search_plans
+from core.step_time.calibration.fit import kept
 from core.step_time.calibration.measured_steps import step_runs
-from core.step_time.calibration.report import kept
 from core.step_time.step import step_time
 from core.step_time.work import layer_work
 from core.training.activations.operations import flop_again, kept_by_operation

@@ -8,10 +8,9 @@ import pytest
 
 from core.models.catalog import model_named
 from core.training.memory import states_per_parameter
-from core.training.optimizer_state import optimizer_state
-from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizers, row_names
+from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizer_state, optimizers, row_names
 from core.training.precision import POLICIES, find_policy
-from core.training.tensors import ParameterTensor
+from core.training.trained import ParameterTensor
 from tests.every import every
 
 

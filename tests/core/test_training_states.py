@@ -15,11 +15,9 @@ from transformers.optimization import Adafactor
 
 from core.models.catalog import catalog
 from core.training.memory import states_per_parameter
-from core.training.optimizer_state import optimizer_state
-from core.training.optimizers import find_optimizer, optimizers
+from core.training.optimizers import find_optimizer, optimizer_state, optimizers, parse_states
 from core.training.precision import find_policy
-from core.training.states import parse_states
-from core.training.tensors import ParameterTensor
+from core.training.trained import ParameterTensor
 from tests.every import every
 
 FP32 = find_policy("fp32")

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from core.models.catalog import CatalogModel, catalog
 from core.models.configs.config import from_hf_config
 from core.models.parameters import parameters
-from core.training.tensors import tensors_of
+from core.training.trained import tensors_of
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 from tests.every import every
 

@@ -18,15 +18,14 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from core.models.catalog import CATALOG, catalog
 from core.models.configs.config import from_hf_config
 from core.models.flops import flops_per_token
-from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4
 from core.search.request import FREE_MEMORY
 from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import HF_EAGER, HF_SDPA, LayerKind
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.inputs import StepSettings, partly_trained, states_of, written_under
-from core.training.device.memory import memory_over, memory_per_device
-from core.training.device.work import work_share
+from core.training.device.memory import memory_over, memory_per_device, work_share
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES

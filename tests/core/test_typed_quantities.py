@@ -10,10 +10,9 @@ import pytest
 from core.dates import parse_day
 from core.fields import Form
 from core.planning.calendar.form import DUE
-from core.planning.form.limits import DEADLINE, MOST_DOLLARS
 from core.planning.form.plan_form import PARAMETERS, PLAN_FORM, PRICE, SEQ_LEN, TRAINED, WITHIN
-from core.planning.plan import Within
-from core.planning.search_texts import parse_batch
+from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS
+from core.planning.plan import Within, parse_batch
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from tests.every import every
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.formula import latex_exact, latex_quantity
 from core.units import (
     UNIT,
     Kind,
@@ -25,7 +26,6 @@ from core.units import (
     scientific,
     significant,
 )
-from core.units_latex import latex_exact, latex_quantity
 from tests.every import every
 
 PARSED: list[tuple[str, Kind, float]] = [

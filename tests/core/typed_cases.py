@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 from core.limits import limit
-from core.planning.comparison.entry import Entry, entry_of
-from core.planning.comparison.examples import examples
+from core.planning.comparison.entry import Entry, entry_of, examples
 
 HOST = "a.example"
 

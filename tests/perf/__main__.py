@@ -18,19 +18,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
 from pages.common.registry import PAGES
-from tests.perf import (
-    attack,
-    crowd,
-    pages,
-    patches,
-    plans,
-    search,
-    soak,
-    store,
-    study,
-    team,
-    walk,
-)
+from tests.perf import attack, crowd, pages, patches, plans, search, soak, store, study, team, walk
 from tests.perf.options import FULL, QUICK, Options
 
 SUITES: dict[str, Callable[[Options], None]] = {

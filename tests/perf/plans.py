@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.estimate import estimate
 from core.planning.plan import TYPED, Plan
 from core.runs.goodput import Failures

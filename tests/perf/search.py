@@ -11,8 +11,8 @@ import numpy as np
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
+from core.search.fastest import searched
 from core.search.request import SearchRequest
-from core.search.search import searched
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout

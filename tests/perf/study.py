@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.search.search import search_plans
+from core.search.fastest import search_plans
 from core.search.study.point import Row, search_chunk
 from core.search.study.run import embedded, found
 from core.search.study.study import Study, read_study

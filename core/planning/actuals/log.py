@@ -27,8 +27,7 @@ from core.planning.actuals.logged_run import (
     read_number,
     read_worded_time,
 )
-from core.planning.actuals.printed_steps import read_printed_steps
-from core.planning.actuals.trainer_records import read_trainer_records
+from core.planning.actuals.printed_steps import read_printed_steps, read_trainer_records
 from core.units import QuantityError, parse_quantity
 
 _EXAMPLE = (

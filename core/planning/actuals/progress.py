@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
 from core.formula import Explanation, Symbol, formula
 from core.limits import limit
 from core.planning.actuals.logged_run import CSV, Array, LoggedRun
 from core.planning.estimate import PlanEstimate, estimate
-from core.planning.own_runs import OwnRun, parse_own_runs
+from core.planning.measured import OwnRun, parse_own_runs
 from core.planning.plan import Plan
 from core.planning.sensitivity import plan_as_answered
 from core.sources import OWN_CONSTRUCTION

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.hardware.offers import EXAMPLES
@@ -23,7 +23,8 @@ from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
 from core.planning.calendar.dates import last_day, parse_closed
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.form.limits import OWN_DEADLINE
+from core.planning.form.layout import PER_NODE
+from core.planning.form.links import link_texts
 from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
@@ -36,10 +37,9 @@ from core.planning.form.plan_form import (
     TAKEN,
     TRAINED,
     changes_on,
-    link_texts,
     plan_as_given,
 )
-from core.planning.form.search import PER_NODE
+from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import OWN_SHAPE, TYPED, Plan
 from core.suggest import suggestions
 from core.units import LENGTHS, QuantityError, format_count, parse_quantity

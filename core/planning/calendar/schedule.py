@@ -15,9 +15,7 @@ from datetime import date
 from itertools import combinations
 from types import MappingProxyType
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
-from core.budget.run import accelerator_hours, training_seconds
+from core.budget.equations import BudgetError, Interval, accelerator_hours, training_seconds
 from core.formula import Explanation, Symbol, formula
 from core.limits import cached, limit
 from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, quarter

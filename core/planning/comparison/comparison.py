@@ -1,25 +1,170 @@
-"""Plans beside each other: each with its answer or why it has none, their results, and how far these are apart."""
+"""Plans and calendars compared: names, differing fields, results, and what changed since they were saved."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
-from core.fields import ParsedForm
-from core.limits import cached
+from core.budget.equations import BudgetError, Interval
+from core.fields import Field, ParsedForm
+from core.limits import cached, limit
+from core.models.configs.custom import NAME
+from core.planning.calendar.form import calendar_request
+from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.entry import RESULTS, Entry, results_of
-from core.planning.comparison.names import short_names
+from core.planning.cost.bill import CostOption, energy_of
+from core.planning.cost.form import CALENDAR_FORM, prices_of
+from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.estimate import PlanEstimate
-from core.planning.form.plan_form import PLAN_FORM
+from core.planning.form.layout import KEPT_FIELDS, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, RECOMPUTE, ZERO
+from core.planning.form.plan_form import (
+    COUNT,
+    MFU,
+    MFU_KIND,
+    MODEL_NAME,
+    PARAMETERS,
+    PLAN_FORM,
+    SHAPE,
+    TRAINED,
+    WITHIN,
+    plan_of,
+)
+from core.planning.form.training import METHOD, OWN_FIELDS, POLICY, not_of
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.plan import whole_accelerators
+from core.planning.plan import OWN_LAYOUT, OWN_POLICY, OWN_SHAPE, TYPED, Plan, whole_accelerators
 from core.planning.plan_limits import MEMORY_UNKNOWN, Check, checks
-from core.runs.share import spread_of_like_runs
+from core.runs.run_efficiency import spread_of_like_runs
 from core.training.layout import LayoutError
+from core.units import format_count, format_duration, format_money
+
+_FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
+
+
+_BEGUN = PLAN_FORM.parse({})
+_ANY_LAYOUT = frozenset((*KEPT_FIELDS, *OWN_LAYOUT_FIELDS)) - {ZERO, RECOMPUTE, MICRO_BATCH}
+"""Fields of a layout that do nothing in any plan as long as they are as they begin: degrees of 1, nothing kept to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A field in which plans differ, and each plan's text; None where the field does not count in that plan."""
+
+    field: Field
+    texts: tuple[str | None, ...]
+
+
+def effective_fields(reading: ParsedForm) -> frozenset[str]:
+    """The ids of the fields on which the answer to a plan depends.
+
+    What a search likes best moves none. A model that is known by its name needs no number of parameters, one of types
+    chosen by name none of its own, what is found is not given, and a rank is asked for where there are adapters.
+    """
+    values = reading.values
+    find, model = values["find"], values[MODEL_NAME.id]
+    own = values[LAYING.id] == OWN_LAYOUT
+    silent = {field.id for field in (KEPT_FIELDS if own else OWN_LAYOUT_FIELDS)}
+    silent |= {_FOUND.get(find, WITHIN.id), *not_of(values[METHOD.id])}
+    if find == "parameters":
+        silent.add(MODEL_NAME.id)
+    if find == "parameters" or model != TYPED:
+        silent.add(PARAMETERS.id)
+    if find == "parameters" or model != OWN_SHAPE:
+        silent.add(SHAPE.id)
+    if find == "MFU" or values[MFU.id] is None:
+        silent.add(MFU_KIND.id)
+    if values[POLICY.id] != OWN_POLICY:
+        silent |= {item.id for item in OWN_FIELDS.values()}
+    return frozenset(item.id for item in PLAN_FORM.fields if item.id not in silent)
+
+
+def same_value(form: ParsedForm, other: ParsedForm, field: Field) -> bool:
+    """Whether two plans say the same of a field; 1024 is 1,024, and nothing is nothing."""
+    return form.texts[field.id] == other.texts[field.id] or form.values[field.id] == other.values[field.id]
+
+
+def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
+    """The fields in which not all plans say the same, in the form's order."""
+    counts = [effective_fields(reading) for reading in readings]
+    differences: list[Differing] = []
+    for field in PLAN_FORM.fields:
+        results = [field.id in there for there in counts]
+        given = [r for r, there in zip(readings, results, strict=True) if there]
+        silent = field in _ANY_LAYOUT and all(same_value(r, _BEGUN, field) for r in given)
+        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results) and not silent):
+            texts = tuple(r.texts[field.id] if there else None for r, there in zip(readings, results, strict=True))
+            differences.append(Differing(field, texts))
+    return tuple(differences)
+
+
+_BETWEEN = " · "
+_TELLING = 3
+"""A name says up to so many fields in which its plan differs from another of the same name."""
+
+
+def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
+    """A name for the plan of ``texts``: model, tokens and accelerators, as far as they are given.
+
+    Where one ``among`` the others has it already, also what tells the two apart: ``70B · 15T · 1,024 × H100 SXM · MFU
+    40%``.
+    """
+    reading = PLAN_FORM.parse(texts)
+    name = _named(plan_of(reading))
+    other = next((entry for entry in among if entry.name == name), None)
+    if other:
+        counts = effective_fields(reading)
+        parts = [
+            f"{field.label} {reading.texts[field.id]}"
+            for field in PLAN_FORM.fields
+            if field.id in counts and reading.texts[field.id] and not same_value(reading, other.reading, field)
+        ]
+        name = _BETWEEN.join((name, *parts[:_TELLING]))
+    return unique(name, [entry.name for entry in among])
+
+
+def _named(plan: Plan) -> str:
+    within = plan.within
+    limited = format_money(within.dollars) if within.in_money else format_duration(86400 * within.days, 3)
+    model = {TYPED: format_count(plan.parameters), OWN_SHAPE: NAME}.get(plan.model, plan.model)
+    count = "" if plan.find == "accelerators" else f"{format_count(plan.accelerators)} × "
+    parts = (
+        "" if plan.find == "parameters" else model,
+        "" if plan.find == "tokens" else format_count(plan.tokens),
+        f"{count}{plan.accelerator}",
+        "" if plan.find == "time" else f"{'for' if within.in_money else 'in'} {limited}",
+    )
+    return _BETWEEN.join(filter(None, parts))
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names without the parts that all of them begin with, and that tell none of them from another."""
+    parts = [name.split(_BETWEEN) for name in names]
+    same = 0
+    if len(names) > 1:
+        most = min(map(len, parts)) - 1
+        same = next((i for i in range(most) if len({each[i] for each in parts}) > 1), most)
+    return tuple(_BETWEEN.join(each[same:]) for each in parts)
+
+
+def unique(name: str, taken: Collection[str]) -> str:
+    """``name``, cut to what a name may have, with a number where it is taken."""
+    most = limit("plan_name")
+    text, number = name[:most], 1
+    while text in taken:
+        number += 1
+        text = f"{name[: most - 5]} ({number})"
+    return text
+
+
+def distinct(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The same plans, the later of two with one name numbered."""
+    result: list[Entry] = []
+    for entry in entries:
+        name = unique(entry.name, [other.name for other in result])
+        result.append(entry if name == entry.name else replace(entry, name=name))
+    return tuple(result)
+
 
 UNKNOWN = Interval.point(math.nan)
 
@@ -209,3 +354,50 @@ def changed_results(plan: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
     now, then = results_of(plan.answer), plan.entry.results
     both = ((name, then[name], now[name]) for name in RESULTS if name in then and name in now)
     return tuple(row for row in both if not math.isclose(row[1], row[2], rel_tol=_MOVED))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CalendarResult:
+    """A calendar with its schedule and ways of paying; with neither where it cannot be placed, as ``problem`` says."""
+
+    schedule: Schedule | None
+    ways: tuple[CostOption, ...]
+    problem: str
+
+    @property
+    def dollars(self) -> float:
+        """What it costs as its page leads with: rented, or on its pools; NaN where unknown."""
+        return self.ways[0].total.mid if self.ways else math.nan
+
+
+def calendar_result(entry: Entry) -> CalendarResult:
+    """Return what a calendar comes to."""
+    return _placed(tuple(entry.texts[field.id] for field in CALENDAR_FORM.fields))
+
+
+@cached("arrays_kept")
+def _placed(texts: tuple[str, ...]) -> CalendarResult:
+    """The same of a calendar's texts in the form's order, by which it is kept."""
+    reading = CALENDAR_FORM.parse({field.id: text for field, text in zip(CALENDAR_FORM.fields, texts, strict=True)})
+    try:
+        s = calendar_request(reading).schedule()
+    except BudgetError as problem:
+        return CalendarResult(None, (), str(problem))
+    return CalendarResult(s, ways_to_pay(s, prices_of(reading)), "")
+
+
+def with_results(entry: Entry) -> Entry:
+    """A plan or calendar with the results of now; with none where it has no answer."""
+    if entry.kind == "plan":
+        return with_saved_results(entry)
+    item = calendar_result(entry)
+    if item.schedule is None:
+        return replace(entry, results={})
+    s = item.schedule
+    results = {
+        "days": s.ends.mid,
+        "dollars": item.dollars,
+        "accelerators": float(sum(pool.accelerators for pool in s.pools)),
+        "watt_hours": energy_of(s).mid,
+    }
+    return replace(entry, results={name: value for name, value in results.items() if math.isfinite(value)})

@@ -1,4 +1,4 @@
-"""A plan with a name, as a comparison, a saved row and a report hold it, and as a link carries several of them.
+"""One entry of a comparison: a named plan or calendar as texts, in a link and read back.
 
 The first plan of a link spells every field but those omitted if empty, so that the link opens to the same plans
 after a default has changed; the others spell what differs from the first.
@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from core.fields import LINK_VERSION, VERSION, Form, ParsedForm, clipped
 from core.limits import limit
-from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.form import CALENDAR_FORM
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.layout import LayoutError
@@ -147,3 +147,14 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+_MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024"}
+
+
+def examples() -> tuple[Entry, ...]:
+    """One model, trained on as many accelerators of three kinds."""
+    return tuple(
+        entry_of(f"70B on {gpu.removesuffix(' SXM')}", {**_MODEL, "gpu": gpu})
+        for gpu in ("H100 SXM", "H200 SXM", "B200")
+    )

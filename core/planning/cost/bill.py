@@ -1,4 +1,4 @@
-"""What a schedule of runs costs: the same fleet rented by the hour, reserved for a term, or owned.
+"""What the runs of a calendar cost: accelerators rented by the hour, reserved, or owned.
 
 Every line is known or not: one whose price or amount was never given is unknown, and the total says so. Energy and
 accelerator-hours are those of the one `answer` of each run.
@@ -10,12 +10,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from core.budget.interval import Interval
-from core.budget.run import rent
+from core.budget.equations import Interval, rent
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.planning.calendar.schedule import Schedule
-from core.planning.cost.prices import Prices
 from core.sources import OWN_CONSTRUCTION
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What money depends on beside the plan's own price; NaN wherever nothing was given.
+
+    held: whether a rented fleet is paid for from its start to the last end, or only while runs work. reserved: per
+    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh: dollars.
+    """
+
+    held: bool = False
+    reserved: float = math.nan
+    term: float = math.nan
+    capital: float = math.nan
+    years: float = math.nan
+    kwh: float = math.nan
+    staff: float = math.nan
+    space: float = math.nan
+
 
 AMAZON = Source(
     "Amazon.com, Form 10-K for 2022",

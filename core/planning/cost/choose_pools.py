@@ -1,6 +1,4 @@
-"""Which pool a calendar's runs should be on, and on how many of it: each pool over its nodes, with the days, dollars
-and limits of each number, the fewest that keep the deadline, and the most that keep money and power. What is unknown
-meets no limit and misses none, and no number beyond a pool's ceiling is proposed.
+"""Which pools of accelerators run a calendar within its limits at the least cost.
 
 Every run takes all of so many accelerators, on one pool: nothing here mixes accelerators, and runs go one after the
 other. Accelerators come as a budget finds them, in whole nodes.
@@ -14,18 +12,53 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
-from core.budget.errors import BudgetError
-from core.budget.interval import Interval
+from core.budget.equations import BudgetError, Interval
+from core.fields import ParsedForm
 from core.hardware.accelerators import accelerators
 from core.limits import cached, limit
+from core.planning.calendar.form import MOST, RUN_FIELDS, CalendarRequest, calendar_request
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.calendar_limits import memory_checks, shared_checks
+from core.planning.cost.bill import Prices, peak_of
+from core.planning.cost.form import CALENDAR_FORM, prices_of
 from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
-from core.planning.cost.prices import Prices
+from core.planning.form.plan_form import plan_as_given
 from core.planning.plan import CERTAINTIES, Plan
-from core.planning.plan_limits import SURE, Check, all_met, keeps_limit
+from core.planning.plan_limits import SURE, Check, all_checks, all_met, check_of, keeps_limit
 from core.planning.solving import allocation_unit
+
+
+def calendar_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
+    """Every limit of the plan that the runs share, and the memory of the run that has least to spare.
+
+    dollars: what the calendar costs. Its own deadline stands in for the plan's, whose part of a day counts.
+    """
+    return (*shared_checks(s, dollars), *memory_checks(s))
+
+
+def shared_checks(s: Schedule, dollars: Interval) -> tuple[Check, ...]:
+    """The same without memory, for which layouts are searched."""
+    limits = s.runs[0].answer.plan.limits
+    every = (
+        check_of("deadline", s.deadline, s.ends, limits.level),
+        check_of("money", limits.dollars, dollars, limits.level),
+        check_of("power", limits.watts, Interval.point(peak_of(s)), limits.level),
+    )
+    return tuple(check for check in every if not math.isnan(check.limit))
+
+
+def memory_checks(s: Schedule) -> tuple[Check, ...]:
+    """The memory of the run that has least to spare, and of its hosts where that is limited; unknown where a run has no
+    layout."""
+    every = sorted((check for run in s.runs for check in all_checks(run.answer)), key=_tightest)
+    tightest = (next((check for check in every if check.id == name), None) for name in ("host", "memory"))
+    return tuple(check for check in tightest if check)
+
+
+def _tightest(check: Check) -> tuple[bool, bool, float]:
+    """What is unknown comes first, then what is too much, then what leaves least."""
+    return check.met is not None, check.met is not False, -check.over
+
 
 WEEK = 7
 """Days of a later deadline that is tried too."""
@@ -299,3 +332,29 @@ def _line(asked: _Asked) -> PoolLine:
     best = next((choice for choice in choices if choice.meets is True), None)
     line = PoolLine(asked.pool, choices, in_time, later, affordable, powered, best)
     return replace(line, idle=asked.idle_beside(line.nearest))
+
+
+NO_POOL = {fields[name].id: "" for fields in RUN_FIELDS.values() for name in ("pool", "count")}
+"""The texts of runs that are on the plan's cluster, on all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPools:
+    """The pools of a team held against each other. plan: with the limits that its runs share."""
+
+    plan: Plan
+    due: date
+    lines: tuple[PoolLine, ...]
+
+
+def compare_pools(reading: ParsedForm, request: CalendarRequest) -> ComparedPools | None:
+    """The runs of a calendar on each pool; None without a deadline. request: what the form asked when it last could be
+    answered. Raises `BudgetError` where the runs cannot be."""
+    if not request.due:
+        return None
+    plan, most = plan_as_given(reading), reading.values[MOST.id]
+    limits = plan.limits if math.isnan(most) else replace(plan.limits, dollars=most)
+    anywhere = calendar_request(CALENDAR_FORM.parse({**reading.texts, **NO_POOL})).runs
+    runs = tuple(replace(run, plan=replace(run.plan, limits=limits)) for run in anywhere)
+    lines = choose_pools(runs, request.fleet, request.start, request.due, prices_of(reading))
+    return ComparedPools(replace(plan, limits=limits), request.due, lines)

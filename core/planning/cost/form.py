@@ -1,4 +1,4 @@
-"""What money asks beside a calendar: prices and amounts, each of which may stay empty."""
+"""Fields of what a calendar costs: prices of reserved, owned and rented accelerators, staff and storage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 
 from core.fields import Field, ParsedForm, optional, switch
 from core.limits import limit
-from core.planning.cost.prices import Prices
+from core.planning.calendar.form import CALENDAR_FIELDS
+from core.planning.cost.bill import Prices
+from core.planning.form.plan_form import plan_form
 from core.units import Kind, parse_quantity
 
 MONEY = "money"
@@ -122,3 +124,6 @@ def prices_of(reading: ParsedForm) -> Prices:
         staff=v[STAFF.id],
         space=v[SPACE.id],
     )
+
+
+CALENDAR_FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)

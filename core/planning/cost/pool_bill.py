@@ -12,21 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from core.budget.interval import Interval
-from core.budget.run import accelerator_hours, rent
+from core.budget.equations import Interval, accelerator_hours, rent
 from core.formula import Explanation
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.planning.cost.bill import (
     BillLine,
     CostOption,
+    Prices,
     capital_used,
     costs,
     idle_hours,
     power_bill,
     yearly_lines,
 )
-from core.planning.cost.prices import Prices
 
 _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)

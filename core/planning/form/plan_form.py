@@ -14,32 +14,40 @@ from core.models.catalog import catalog
 from core.models.configs.custom import read_model
 from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
-from core.planning.estimate import PlanEstimate
-from core.planning.form.experience import MATURITY, OWN_RUNS
-from core.planning.form.layout import AS_LAYERS, LAYING, LAYOUT_FIELDS, USUAL, implied_layout, recompute_of
-from core.planning.form.limits import DEADLINE, LIMIT_FIELDS, LIMITS
-from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
-from core.planning.form.rates import MEASURED_FIELDS, measured_of
-from core.planning.form.search import ANY, NETWORK, PER_NODE, SEARCH, SEARCH_FIELDS
-from core.planning.form.trained import TRAINED_FIELDS, TRAINED_PART, trained_of
+from core.planning.form.layout import (
+    ANY,
+    AS_LAYERS,
+    LAYING,
+    LAYOUT_FIELDS,
+    NETWORK,
+    PER_NODE,
+    SEARCH_FIELDS,
+    USUAL,
+    implied_layout,
+    recompute_of,
+)
+from core.planning.form.training import OWN_FIELDS, POLICY, STATES, TRAINED_FIELDS, derived_texts, own_of, trained_of
 from core.planning.form.whole_run import (
     DRAW,
     EVERY,
     FAILURES,
     GRID,
+    LIMIT_FIELDS,
+    MATURITY,
+    MEASURED_FIELDS,
     OTHER,
+    OWN_RUNS,
     PUE,
     RESTART,
     TAKEN,
     WAITS,
-    WHOLE,
     WRITES,
+    measured_of,
 )
 from core.planning.plan import (
     FINDS,
     MFU_KINDS,
     OWN_LAYOUT,
-    OWN_POLICY,
     OWN_SHAPE,
     PUBLISHED,
     TYPED,
@@ -55,8 +63,8 @@ from core.planning.plan import (
 )
 from core.runs.goodput import Reliability
 from core.runs.published import models_with_runs
-from core.search.constraints import Constraints
-from core.step_time.software import layers_with, loss_with
+from core.search.request import Constraints
+from core.step_time.running import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -423,11 +431,6 @@ def plan_as_given(reading: ParsedForm) -> Plan:
     return replace(plan_of(reading), find="time")
 
 
-def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts of `plan_as_given`, for a link or to keep."""
-    return link_texts(texts) | {FIND.id: "time"}
-
-
 def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a preset's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.parse(texts)
@@ -444,52 +447,3 @@ def complete_presets(presets: Mapping[str, Mapping[str, str]]) -> dict[str, dict
     """Presets with every field of a plan, so that nothing of another one stays where one is taken up; those that a
     preset does not name are as plans begin."""
     return {name: {**preset, **PLAN_FORM.parse(preset).texts} for name, preset in presets.items()}
-
-
-def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
-    """The time in which a number of accelerators is found, as the plan's deadline; empty where none is asked for."""
-    if reading.values[FIND.id] != "accelerators":
-        return {}
-    return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
-
-
-def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[str, str]:
-    """Of the texts of one page's form those that are the plan's, for a link to another page.
-
-    Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
-    precision, rates that nobody measured, and fields of the whole run, of the search, of the limits and of what is
-    trained where every page begins with the same.
-    a: their answer, of which what was found stands where it was asked for.
-    """
-    model = texts.get(MODEL_NAME.id, TYPED)
-    silent = {name for name, text in ((SHAPE.id, OWN_SHAPE), (PARAMETERS.id, TYPED)) if model != text}
-    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {field.id for field in OWN_FIELDS.values()}
-    silent |= {
-        field.id
-        for field in PLAN_FIELDS
-        if field.part in (WHOLE, SEARCH, LIMITS, TRAINED_PART) and texts.get(field.id) == field.default
-    }
-    silent |= {field.id for field in PLAN_FIELDS if field.omit_if_empty and not texts.get(field.id)}
-    linked = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
-    if a and a.find == "parameters":
-        linked.pop(SHAPE.id, None)
-    return linked | (solved_texts(a) if a else {})
-
-
-def _in_full(number: float, field: Field) -> str:
-    """``number`` with all its digits, and with its unit where it would be asked for."""
-    digits = f"{number:,.0f}"
-    return digits if number >= FEWEST else f"{digits} {field.label.lower()}"
-
-
-def solved_texts(a: PlanEstimate) -> dict[str, str]:
-    """The texts of the fields whose place an answer takes, with what was found in them."""
-    match a.find:
-        case "accelerators":
-            return {COUNT.id: f"{a.count:,}"}
-        case "parameters":
-            return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, PARAMETERS)}
-        case "tokens":
-            return {TRAINED.id: _in_full(a.middle.tokens, TRAINED)}
-        case _:
-            return {}

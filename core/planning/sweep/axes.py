@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Literal, TypeAlias
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.fields import Field
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import limit
-from core.planning.form.layout import CONTEXT, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, PIPELINE, TENSOR
+from core.planning.form.layout import BATCH, CONTEXT, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, PIPELINE, TENSOR
 from core.planning.form.plan_form import ACCELERATOR, COUNT, MFU, MODEL_NAME, PARAMETERS, PRICE, SEQ_LEN, TRAINED
-from core.planning.form.search import BATCH
-from core.planning.plan import OWN_LAYOUT, TYPED, Plan
-from core.planning.search_texts import Batch
+from core.planning.plan import OWN_LAYOUT, TYPED, Batch, Plan
 from core.units import QuantityError, QuantityText, format_count
 
 Want: TypeAlias = Literal["less", "more", ""]

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.limits import cached, limit
-from core.planning.does_not_fit import DoesNotFitError
 from core.planning.estimate import PlanEstimate, estimates
-from core.planning.form.plan_form import FIND, PLAN_FORM, changes_on, plan_of
+from core.planning.form.plan_form import COUNT, FIND, PLAN_FORM, changes_on, plan_of
+from core.planning.largest_model import DoesNotFitError
+from core.planning.layout import tried_layouts
 from core.planning.plan import Plan, PlanLimits, Within
-from core.planning.resolved_layout import tried_layouts
+from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
-from core.planning.throughput import Array
-from core.search.gate import turn
+from core.search.fastest import turn
 from core.training.layout import LayoutError
+from core.units import SI_POWERS, format_count, significant
+from core.wording import rent_or_none
 
 Bools = npt.NDArray[np.bool_]
 
@@ -258,3 +262,192 @@ def _room(a: PlanEstimate | BudgetError) -> _Room:
     except LayoutError as problem:
         return _Room(reason=str(problem))
     return _Room(h.fits == "fits", h.fits == "fits" and not h.lacks, h.host_holds, h.total)
+
+
+Unit: TypeAlias = Literal["time", "money", "count", "share", "Wh", "W", "g", "memory"]
+
+GIB = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One quantity of every cell. quantity: the sweep's array. title: what it is; unit: how it is written."""
+
+    name: str
+    quantity: str
+    title: str
+    unit: Unit
+
+    def of(self, sweep: Sweep) -> Array:
+        """Its values, NaN where there are none."""
+        return np.asarray(getattr(sweep, self.quantity))
+
+
+RESULTS: Mapping[str, Result] = {
+    result.name: result
+    for result in (
+        Result("days", "days", "time on the wall", "time"),
+        Result("dollars", "dollars", "dollars for accelerators", "money"),
+        Result("memory", "memory", "peak memory per accelerator", "memory"),
+        Result("MFU", "mfu", "MFU over all hours", "share"),
+        Result("tokens/s", "tokens_per_second", "tokens per second, whole cluster", "count"),
+        Result("acc.-hours", "hours", "accelerator-hours", "count"),
+        Result("goodput", "goodput", "goodput, the share of the time that trains", "share"),
+        Result("energy", "watt_hours", "energy", "Wh"),
+        Result("power", "peak_watts", "peak power", "W"),
+        Result("CO₂", "kg_co2", "carbon, CO₂ equivalent", "g"),
+    )
+}
+"""Everything that a sweep can show, by name."""
+
+_DAYS = (("years", 365.25, 2000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 12), ("minutes", 1 / 1440, 0.0))
+_COUNTS = (("billions", 1e9), ("millions", 1e6), ("thousands", 1e3))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How the values of one sweep are written: in one unit for all cells, so that they can be compared by eye."""
+
+    result: Result
+    unit: str
+    size: float
+
+    def cell(self, value: float) -> str:
+        """A value without its unit, which stands once beside all of them; short enough for a cell."""
+        if not math.isfinite(value):
+            return "—"
+        display = value / self.size
+        if abs(display) >= 1e6:
+            return format_count(display, 3)
+        return f"{significant(display / 1e3, 3)}k" if abs(display) >= 1e4 else significant(display, 3)
+
+    def full(self, value: float) -> str:
+        """A value with its unit."""
+        if not math.isfinite(value):
+            return "unknown"
+        if self.result.unit == "money":
+            return rent_or_none(value)
+        return format_count(value, 3) if self.result.unit == "count" else f"{self.cell(value)} {self.unit}"
+
+    @property
+    def title(self) -> str:
+        """What the cells say, with the unit."""
+        return f"{self.result.title}, {self.unit}" if self.unit else self.result.title
+
+
+def scale_of(sweep: Sweep, result: Result) -> Scale:
+    """The unit in which the middle one of a sweep's values reads well."""
+    values = result.of(sweep)
+    finite = values[np.isfinite(values)]
+    middle = float(np.median(finite)) if finite.size else 1.0
+    match result.unit:
+        case "time":
+            unit, size, _ = next(row for row in _DAYS if middle >= row[2])
+            return Scale(result, unit, size)
+        case "share":
+            return Scale(result, "%", 0.01)
+        case "memory":
+            return Scale(result, "GiB", GIB)
+        case "money" | "count":
+            unit, size = next((row for row in _COUNTS if middle >= row[1]), ("", 1.0))
+            return Scale(result, unit, size)
+        case "g":
+            return Scale(result, "t", 1e3) if middle >= 1e3 else Scale(result, "kg", 1.0)
+        case "Wh" | "W":
+            prefix = max((p for p, power in SI_POWERS.items() if middle >= 10.0**power), key=SI_POWERS.__getitem__)
+            return Scale(result, f"{prefix}{result.unit}", 10.0 ** SI_POWERS[prefix])
+
+
+Edge: TypeAlias = "tuple[int, int, int, int]"
+"""x and y of its two ends, in cells from the top left."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierEnd:
+    """Where a frontier leaves the sweep. side: of the sweep. at: cells along that side. before: whether what holds does
+    so before that place (to the left of it, or over it)."""
+
+    side: Literal["top", "right", "bottom", "left"]
+    at: int
+    before: bool
+
+
+def edges(inside: Bools) -> list[Edge]:
+    """Every edge between a cell where it holds and one where it does not; rows run from the top."""
+    upright = np.argwhere(inside[:, 1:] != inside[:, :-1])
+    level = np.argwhere(inside[1:, :] != inside[:-1, :])
+    rows = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
+    return rows + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
+
+
+def frontier_end(inside: Bools) -> FrontierEnd | None:
+    """Where the frontier meets the sweep's rim, to be named there: on top if it does, else right, below, left."""
+    rims = (("top", inside[0, :]), ("right", inside[:, -1]), ("bottom", inside[-1, :]), ("left", inside[:, 0]))
+    for side, rim in rims:
+        turns = np.flatnonzero(rim[1:] != rim[:-1])
+        if turns.size:
+            at = int(turns[-1] if side in ("top", "bottom") else turns[0])
+            return FrontierEnd(side, at + 1, bool(rim[at]))  # type: ignore[arg-type]
+    return None
+
+
+By: TypeAlias = Literal["fewest", "soonest", "most", "least", "cheapest", "roomiest"]
+"""What a cell has: the fewest accelerators or days, the most tokens, the lowest price, the most memory to spare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A cell by row and column, and by what it was chosen."""
+
+    cell: tuple[int, int]
+    by: By
+
+
+def recommend(sweep: Sweep) -> Recommendation | None:
+    """The cell that is enough and asks for least; None where none is, or nothing says what is enough.
+
+    Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
+    fewest accelerators that do at least the plan's own work, or any where none do; then the lowest MFU to rest on and
+    the most tokens, parameters or length that they can be had with; of equals the one nearest to the plan itself, then
+    the cheapest. Where the limit is money, which any number of accelerators costs alike, the soonest instead of the
+    fewest, with the lowest MFU before it.
+    """
+    if not sweep.limited or not sweep.satisfies.any():
+        return None
+    cells = [(int(i), int(j)) for i, j in np.argwhere(sweep.satisfies)]
+    axes = (sweep.y.axis, sweep.x.axis)
+    middle = sweep.plan_cell or (sweep.shape[0] // 2, sweep.shape[1] // 2)
+    # Accelerators that are owned, without rent, are not the cheapest.
+    cost = {cell: _rounded(float(sweep.dollars[cell]) or np.inf) for cell in cells}
+    wanted = any(axis.want for axis in axes) and not any(axis.chosen for axis in axes)
+
+    def asks(cell: tuple[int, int]) -> tuple[float, ...]:
+        fewest, rest, away = 0, 0, 0
+        for axis, at, own in zip(axes, cell, middle, strict=True):
+            away += abs(at - own)
+            if axis.id == COUNT.id:
+                fewest = at
+            elif axis.want:
+                rest += at if axis.want == "less" else -at
+        return fewest, rest, away
+
+    if wanted:
+        counts = any(axis.id == COUNT.id for axis in axes)
+        if counts and sweep.plan_cell:
+            work = [place for place, axis in enumerate(axes) if axis.want == "more"]
+            cells = [cell for cell in cells if all(cell[place] >= middle[place] for place in work)] or cells
+        if counts and sweep.within.in_money:
+            return Recommendation(
+                min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(sweep.days[cell])))), "soonest"
+            )
+        by: By = "fewest" if counts else "most" if any(axis.want == "more" for axis in axes) else "least"
+        return Recommendation(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)
+    if len(set(cost.values())) > 1:
+        return Recommendation(min(cells, key=lambda cell: (cost[cell], *asks(cell))), "cheapest")
+    full = {cell: _rounded(float(sweep.memory[cell] / sweep.usable[cell])) for cell in cells}
+    return Recommendation(min(cells, key=lambda cell: (full[cell], *asks(cell))), "roomiest")
+
+
+def _rounded(value: float) -> float:
+    """Without the last digits, in which equals differ; unknown ones last of all."""
+    return float(f"{value:.9g}") if np.isfinite(value) else np.inf

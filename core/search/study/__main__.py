@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.search.search import search_plans
+from core.search.fastest import search_plans
 from core.search.study.point import Search
 from core.search.study.run import SCHEDULER, Folder, connected, embedded, run_study
 from core.search.study.study import StudyError, load_study

@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 
 from core.budget.equations import days_of_steps
 from core.limits import limit
-from core.search.request import mfu_by_6n
-from core.search.result import LayoutResult, SearchResult
+from core.search.request import LayoutResult, SearchResult, mfu_by_6n
 from core.search.study.study import Study, StudyPoint, spec_named
-from core.step_time.parts import StepTime
-from core.step_time.software import running_on
+from core.step_time.running import StepTime, running_on
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy

@@ -20,8 +20,8 @@ from core.limits import limit
 from core.models.catalog import model_named
 from core.models.spec import TransformerSpec, modelled
 from core.models.spec_text import read_spec
-from core.search.constraints import Constraints, Range
-from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
+from core.search.request import Constraints, Range
+from core.step_time.running import SOFTWARE, USUAL_SOFTWARE
 from core.training.optimizers import USUAL_OPTIMIZER, find_optimizer
 from core.training.precision import USUAL_POLICY, find_policy
 

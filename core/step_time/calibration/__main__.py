@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from core.step_time.calibration.report import calibrated, lines_of, write
+from core.step_time.calibration.fit import calibrated, lines_of, write
 
 
 def main(arguments: list[str]) -> None:

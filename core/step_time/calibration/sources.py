@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster
 from core.rows import whole
-from core.step_time.parts import GROUPED, Kernel, Running, Software, Tuning
-from core.step_time.software import launches_hidden
+from core.step_time.running import GROUPED, Kernel, Running, Software, Tuning, launches_hidden
 from core.training.activations.tensors import FUSED, FUSED_DTENSOR, IMPLEMENTATIONS, MEGATRON_GPT, Implementation
 from core.training.layout import MODULES, Layout, Recompute, recomputation
 

@@ -8,14 +8,6 @@ import numpy as np
 
 from core.formula import Explanation
 from core.models.spec import TransformerSpec
-from core.training.activations.formulas import (
-    in_flight_interleaved,
-    in_flight_plain,
-    logits_bytes,
-    rank_tokens,
-    saved_bytes,
-    stage_bytes,
-)
 from core.training.activations.operations import kept_by_operation
 from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import (
@@ -29,7 +21,19 @@ from core.training.activations.stage import (
     shared_out,
     stage_activation_bytes,
 )
-from core.training.activations.tensors import Implementation, LayerKind, Loss, SavedTensor, ways
+from core.training.activations.tensors import (
+    Implementation,
+    LayerKind,
+    Loss,
+    SavedTensor,
+    in_flight_interleaved,
+    in_flight_plain,
+    logits_bytes,
+    rank_tokens,
+    saved_bytes,
+    stage_bytes,
+    ways,
+)
 from core.training.layout import Counts, Layout, Recompute, layers_of, modules_of, way_of
 
 

@@ -29,8 +29,8 @@ from core.models.operation import (
 from core.models.spec import TransformerSpec
 from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
-from core.training.divided import most_ranks
 from core.training.layout import Layout
+from core.training.trained import most_ranks
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
 """What brings a tensor in: nothing, tensor parallelism, expert parallelism."""

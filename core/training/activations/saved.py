@@ -2,6 +2,10 @@
 
 No operation says what is kept. One rule for each kind says what its backward pass reads, and each tensor that is read
 is kept once.
+
+The policy is torchtitan's: kept are a layer's input, what the attention kernel gives, the first, third, fifth ...
+matrix product, and what collectives bring in. The rest is done again while backward goes through the layer: norms,
+rotation, gates, the other products, the router, and routed experts, whose grouped products are no plain ones.
 """
 
 from __future__ import annotations
@@ -43,9 +47,8 @@ from core.training.activations.tensors import (
     Split,
     written_as_gpt2,
 )
-from core.training.divided import most_ranks
 from core.training.layout import MODULES, LayerModule
-from core.training.tensors import CLASSES
+from core.training.trained import CLASSES, most_ranks
 
 _INDEX = 8
 _MASK = 1

@@ -18,14 +18,6 @@ from core.models.building.record import BATCH
 from core.models.operation import AttentionCore
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
-from core.training.activations.formulas import (
-    in_flight_interleaved,
-    in_flight_plain,
-    logits_bytes,
-    rank_tokens,
-    saved_bytes,
-    stage_bytes,
-)
 from core.training.activations.operations import kept_by_operation
 from core.training.activations.saved import final_tensors, saved_tensors
 from core.training.activations.tensors import (
@@ -37,6 +29,12 @@ from core.training.activations.tensors import (
     LayerKind,
     Loss,
     Split,
+    in_flight_interleaved,
+    in_flight_plain,
+    logits_bytes,
+    rank_tokens,
+    saved_bytes,
+    stage_bytes,
     ways,
 )
 from core.training.layout import (

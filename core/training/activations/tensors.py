@@ -1,4 +1,7 @@
-"""How layers are written, as far as it decides which tensors forward keeps for backward, and such a tensor.
+"""The tensors that a layer saves for backward, by how it is implemented, and what of it is trained.
+
+The gradient flows through frozen weights, so what nonlinear operations keep stays; what only the gradient of a weight
+reads goes with it. Measured on torch 2.13 with saved_tensors_hooks.
 
 Counted are tensors that grow with the number of tokens: unique storages, without weights and without what all layers
 share (rotary tables). The mean and variance that a norm keeps, a few bytes per token, are left out, as everywhere. A
@@ -8,18 +11,207 @@ sliding window changes nothing: flash kernels keep no scores at all, and materia
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.formula import Source
+from core.formula import Source, Symbol, formula
 from core.models.spec import TransformerSpec
-from core.training.activations.formulas import MEGATRON_MEMORY
-from core.training.activations.partly import PartlyTrained
+from core.models.symbols import VOCAB, count
+from core.sources import OWN_CONSTRUCTION
 from core.training.layout import LayerModule
+
+MEGATRON_MEMORY = Source(
+    "Korthikanti et al. 2022, Reducing Activation Recomputation", url="https://arxiv.org/abs/2205.05198"
+)
+_NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM on GPU Clusters", url="https://arxiv.org/abs/2104.04473")
+_TORCHTITAN_SOURCE = Source(
+    "torchtitan, activation_checkpoint.py",
+    "per-operation selective checkpointing",
+    "https://github.com/pytorch/torchtitan/blob/main/torchtitan/distributed/activation_checkpoint.py",
+)
+
+_TOKENS = count("T", "tokens of a micro-batch on one rank")
+_WAYS = count("t", "ranks that it is spread over")
+_STAGES = count("p", "pipeline stages")
+_CHUNKS = count("v", "model chunks on each stage")
+_STAGE = count("i", "place of the stage, the first one 0")
+_IN_FLIGHT = Symbol("r", "micro-batches whose activations a stage holds", "number")
+_SAVED = Symbol("A", "bytes saved for backward", "bytes")
+
+
+@formula(
+    r"\frac{\v{micro_batch} \cdot \v{seq_len}}{\v{context}}",
+    result=_TOKENS,
+    symbols={
+        "micro_batch": count("b", "sequences of a micro-batch"),
+        "seq_len": count("s", "sequence length"),
+        "context": count("c", "context-parallel ranks"),
+    },
+    sources=(MEGATRON_MEMORY.at("section 3"), OWN_CONSTRUCTION),
+)
+def rank_tokens(micro_batch: float, seq_len: float, context: float) -> float:
+    """Tokens that one rank works on at a time."""
+    return micro_batch * seq_len / context
+
+
+@formula(
+    r"\frac{\v{tokens} \cdot \v{elements} \cdot \v{each}}{\v{spread}}",
+    result=_SAVED,
+    symbols={
+        "tokens": _TOKENS,
+        "elements": Symbol("n", "elements per token", "number"),
+        "each": Symbol("w", "bytes per element", "number"),
+        "spread": _WAYS,
+    },
+    sources=(MEGATRON_MEMORY.at("section 4"), _TORCHTITAN_SOURCE),
+)
+def saved_bytes(tokens: float, elements: float, each: float, spread: float) -> float:
+    """Bytes that a rank keeps of one tensor."""
+    return tokens * elements * each / spread
+
+
+@formula(
+    r"\v{pipeline} - \v{stage}",
+    result=_IN_FLIGHT,
+    symbols={"pipeline": _STAGES, "stage": _STAGE},
+    sources=(_NARAYANAN.at("section 2.2.1"), MEGATRON_MEMORY.at("section 4.2.3")),
+)
+def in_flight_plain(pipeline: float, stage: float) -> float:
+    """Micro-batches that a stage holds under 1F1B, where a step has as many.
+
+    A stage starts one for each stage from itself to the last before the first comes back.
+    """
+    return pipeline - stage
+
+
+@formula(
+    r"\frac{\v{pipeline} \cdot \v{interleave} + \v{pipeline} - 1 - 2 \cdot \v{stage}}{\v{interleave}}",
+    result=_IN_FLIGHT,
+    symbols={"pipeline": _STAGES, "interleave": _CHUNKS, "stage": _STAGE},
+    sources=(_NARAYANAN.at("section 2.2.2"), MEGATRON_MEMORY.at("section 4.2.3")),
+)
+def in_flight_interleaved(pipeline: float, interleave: float, stage: float) -> float:
+    """Micro-batches that a stage holds under interleaved 1F1B, counted in all of its chunks together.
+
+    On the first stage that is 1 + (p − 1) / (p · v) times as many as without interleaving.
+    """
+    return (pipeline * interleave + pipeline - 1 - 2 * stage) / interleave
+
+
+@formula(
+    r"\v{layers} \cdot \v{in_flight} \cdot \v{layer}",
+    result=_SAVED,
+    symbols={
+        "layers": count("l", "layers of the stage"),
+        "in_flight": _IN_FLIGHT,
+        "layer": Symbol("A_1", "bytes that one layer saves of one micro-batch, on average", "bytes"),
+    },
+    sources=(MEGATRON_MEMORY.at("section 4.2.3"),),
+)
+def stage_bytes(layers: float, in_flight: float, layer: float) -> float:
+    """Bytes that the layers of a stage save."""
+    return layers * in_flight * layer
+
+
+@formula(
+    r"\frac{\v{tokens} \cdot \v{vocab} \cdot \v{each}}{\v{tensor} \cdot \v{chunks}}",
+    result=Symbol("A_V", "bytes of logits, their copy and their gradient", "bytes"),
+    symbols={
+        "tokens": _TOKENS,
+        "vocab": VOCAB,
+        "each": Symbol("w", "bytes per logit, with copy and gradient", "number"),
+        "tensor": count("t", "tensor-parallel ranks"),
+        "chunks": count("n", "pieces in which the loss is worked out, one after the other"),
+    },
+    sources=(MEGATRON_MEMORY.at("section 4.3"), OWN_CONSTRUCTION),
+)
+def logits_bytes(tokens: float, vocab: float, each: float, tensor: float, chunks: float) -> float:
+    """Logits and what cross-entropy makes of them."""
+    return tokens * vocab * each / (tensor * chunks)
+
+
+_FUSED = ("queries", "keys", "values")
+"""Matrices that some software has as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """Adapters beside one class of matrices ``width_in`` → ``width_out``; a token runs through ``times`` of them in a
+    layer that has them."""
+
+    name: str
+    width_in: int
+    width_out: int
+    times: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyTrained:
+    """Which weights of a layer have gradients.
+
+    active_share: of the layers, those through which a gradient flows; unfed_share: of these, those whose input has
+    none, being the lowest. trained_shares: class of tensors and the share of active layers in which it is trained.
+    adapters: beside which matrices; rank, dora, dropout: theirs; fused: those of queries, keys and values have one
+    input after dropout; element_bytes: of what they compute in where that is not the layer's, else 0.
+    largest_dequantised_bytes: of the largest matrix that products read as a copy. weight_gradient_share: of the
+    weights' FLOPs, those of weight gradients; adapter_flop_share: FLOPs of adapters in forward, over those of the
+    weights. head_share: of the head, what is trained. quantised_bytes_per_parameter: which each pass reads and writes
+    anew; 0 where weights are not quantised.
+    """
+
+    @property
+    def flop_over_forward(self) -> float:
+        """Products of the layers in forward and backward, over those of forward: 3 where all is trained, 2 where all
+        is frozen and a gradient flows through it."""
+        return 1.0 + self.active_share + self.weight_gradient_share + 3.0 * self.adapter_flop_share
+
+    active_share: float = 1.0
+    unfed_share: float = 0.0
+    trained_shares: tuple[tuple[str, float], ...] = ()
+    adapters: tuple[Adapter, ...] = ()
+    rank: int = 0
+    dora: bool = False
+    dropout: bool = False
+    fused: bool = False
+    element_bytes: int = 0
+    largest_dequantised_bytes: float = 0.0
+    weight_gradient_share: float = 0.0
+    adapter_flop_share: float = 0.0
+    head_share: float = 0.0
+    quantised_bytes_per_parameter: float = 0.0
+
+    def read_share(self, name: str) -> float:
+        """The share of active layers in which training reads the saved input of this class of weights: for their
+        gradient, or that of an adapter that shares the input."""
+        shares = not self.element_bytes and not self.dropout and any(adapter.name == name for adapter in self.adapters)
+        return 1.0 if shares else dict(self.trained_shares).get(name, 0.0)
+
+    def adapter_tensors(self, layer_element_bytes: int, experts: bool) -> Iterator[tuple[str, str, float, float]]:
+        """What adapters keep for backward: name, its target, elements per token, bytes of an element."""
+        sharing = [adapter.name for adapter in self.adapters if adapter.name in _FUSED] if self.fused else []
+        for adapter in self.adapters:
+            expert = adapter.name.startswith(("expert ", "shared", "router"))
+            if (expert and not experts) or (adapter.name.startswith("feed-forward") and experts):
+                continue
+            each = self.element_bytes or layer_element_bytes
+            if self.element_bytes and not self.dropout:
+                yield f"{adapter.name}: adapter’s input", adapter.name, adapter.times * adapter.width_in, each
+            if self.dropout and adapter.name not in sharing[1:]:
+                size = adapter.times * adapter.width_in
+                yield f"{adapter.name}: adapter’s input after dropout, and its mask", adapter.name, size, each + 1
+            yield f"{adapter.name}: adapter’s middle", adapter.name, adapter.times * self.rank, each
+            if self.dora:
+                yield (
+                    f"{adapter.name}: DoRA’s two outputs",
+                    adapter.name,
+                    adapter.times * adapter.width_out,
+                    layer_element_bytes + each,
+                )
+
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
 """A layer's feed-forward part: one network, or a mixture of experts."""

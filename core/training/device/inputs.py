@@ -1,4 +1,4 @@
-"""What an account of one accelerator is worked out from: layouts, bytes per parameter, how a step is computed.
+"""What the memory of a device follows from: bytes of states and settings of a step.
 
 All may be arrays. They are handed on in pieces that a cache holds.
 """
@@ -11,21 +11,28 @@ from typing import Any
 
 import numpy as np
 
+from core.formula import Explanation, Symbol, formula
 from core.limits import cached
 from core.models.operation import WeightKind
 from core.models.spec import TransformerSpec
-from core.training.activations.partly import Adapter, PartlyTrained
+from core.sources import CS336, ZERO
 from core.training.activations.stage import Amounts
-from core.training.activations.tensors import FP32, FUSED, Implementation, Loss
-from core.training.device.blocks import Piece, aligned, cut, pieces
+from core.training.activations.tensors import FP32, FUSED, Adapter, Implementation, Loss, PartlyTrained
+from core.training.device.buffers import Piece, aligned, cut, pieces, sharded_bytes
 from core.training.device.ranks import TensorClass
-from core.training.layout import Counts, Degrees, Layout, degrees_of
-from core.training.memory import StateBytes, states_per_parameter
-from core.training.optimizer_state import optimizer_state
-from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer
+from core.training.layout import Counts, Degrees, Layout, degrees_of, pick
+from core.training.memory import PARTS, StateBytes, bytes_per_parameter, states_per_parameter
+from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer, optimizer_state
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
-from core.training.tensors import ParameterTensor, tensors_of
-from core.training.trained import EVERYTHING, Trained, active_share, parts_of_training, stored_bytes
+from core.training.trained import (
+    EVERYTHING,
+    ParameterTensor,
+    Trained,
+    active_share,
+    parts_of_training,
+    stored_bytes,
+    tensors_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,3 +302,74 @@ def in_parts(
             yield piece, Degrees(**named("layout", piece)), some, replace(step, **named("step", piece))
 
     return size, each()
+
+
+SHARED_FROM: Mapping[str, int] = {"parameters": 3, "gradients": 2, "master": 1, "optimizer": 1}
+"""Part of `StateBytes` → the first stage of ZeRO that shares it among ranks."""
+
+
+@formula(
+    r"\frac{\v{memory} \cdot \v{ways}}{\v{each}}",
+    result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "parameters"),
+    symbols={
+        "memory": Symbol("M", "memory capacity of one accelerator", "bytes"),
+        "ways": Symbol("t p", "tensor- and pipeline-parallel ranks, which split the model", "count"),
+        "each": Symbol("b_1", "bytes that one of them keeps for each of its parameters", "bytes_per_parameter"),
+    },
+    sources=(CS336, ZERO.at("section 3.1 and table 1")),
+)
+def largest_model(memory: float, ways: float, each: float) -> float:
+    """Largest model whose states alone fill the accelerators that share them.
+
+    An upper bound: nothing is left for activations, buffers, the runtime and fragmentation.
+    """
+    return memory * ways / each
+
+
+def shared_over(part: str, degrees: Degrees, shards: Any) -> Any:
+    """Over how many ranks a part of the model states is shared, of ``shards`` among which ZeRO does."""
+    return pick(degrees.zero >= SHARED_FROM[part], shards, 1.0)
+
+
+def on_device(part: str, degrees: Degrees) -> Any:
+    """1 where a part lies on the accelerator, 0 in the host's memory.
+
+    ZeRO-Offload moves gradients to the host as soon as they are reduced; without sharding they stay.
+    """
+    if part == "parameters":
+        return pick(degrees.offload > 1, 0.0, 1.0)
+    host = pick(degrees.offload > 0, 0.0, 1.0)
+    return pick(degrees.zero >= SHARED_FROM["gradients"], host, 1.0) if part == "gradients" else host
+
+
+def kept_each(states: StateBytes, layout: Layout) -> float:
+    """Return the bytes that one accelerator keeps for each parameter of a dense model."""
+    degrees = degrees_of(layout)
+    kept = (
+        float(getattr(states, part))
+        * float(on_device(part, degrees))
+        / float(shared_over(part, degrees, degrees.shards))
+        for part in PARTS
+    )
+    return sum(kept) / float(degrees.tensor * degrees.pipeline)
+
+
+def explain_largest(states: StateBytes, layout: Layout, memory: float) -> tuple[Explanation, ...]:
+    """The steps to the largest model whose states alone fit."""
+    degrees = degrees_of(layout)
+    steps: list[Explanation] = []
+    for part, name in PARTS.items():
+        size = float(getattr(states, part)) * float(on_device(part, degrees))
+        if size:
+            shards = float(shared_over(part, degrees, degrees.shards))
+            explanation = sharded_bytes.explain(dense=1.0, shards=shards, experts=0.0, expert_shards=1.0, each=size)
+            steps.append(explanation.about(f"of one parameter, {name}"))
+    return (
+        bytes_per_parameter.explain(**{part: float(getattr(states, part)) for part in PARTS}),
+        *steps,
+        largest_model.explain(
+            memory=memory,
+            ways=float(degrees.tensor * degrees.pipeline),
+            each=sum(step.value for step in steps),
+        ),
+    )

@@ -1,19 +1,22 @@
-"""Memory of one accelerator under a layout: states, activations, buffers and runtime of the fullest pipeline stage.
+"""Memory of a device under a layout, or under a million of them, by class.
 
 Every number may be an array; arrays broadcast, and many points are worked through in pieces that a cache holds.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec, modelled
 from core.training.activations.stage import Amounts, StageActivations, stage_activation_bytes
-from core.training.activations.tensors import FUSED, Implementation, Loss
+from core.training.activations.tensors import FUSED, Implementation, Loss, PartlyTrained
 from core.training.device.buffers import (
     MEASURED,
     Runtime,
@@ -26,7 +29,16 @@ from core.training.device.buffers import (
     sharded_bytes,
     waiting_bytes,
 )
-from core.training.device.inputs import States, StepSettings, in_parts, states_of, usual, written_under
+from core.training.device.inputs import (
+    States,
+    StepSettings,
+    in_parts,
+    on_device,
+    shared_over,
+    states_of,
+    usual,
+    written_under,
+)
 from core.training.device.ranks import (
     RankParameters,
     Stage,
@@ -36,11 +48,91 @@ from core.training.device.ranks import (
     rank_parameters,
     stages_of,
 )
-from core.training.device.states_only import on_device, shared_over
 from core.training.layout import Counts, Degrees, Layout, check, pick
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.trained import EVERYTHING, Trained
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What an account of one accelerator needs; the fields are those of `memory_per_device`.
+
+    memory: bytes of one accelerator that can be used; NaN where unknown.
+    Without slots, so that the account is worked out once.
+    """
+
+    spec: TransformerSpec
+    layout: Layout
+    policy: PrecisionPolicy
+    optimizer: Optimizer
+    seq_len: int
+    memory: float = math.nan
+    implementation: Implementation = FUSED
+    loss: Loss | None = None
+    chunks: int = 1
+    imbalance: Amounts = 1.0
+    capacity: Amounts = 0.0
+    runtime: Runtime = MEASURED
+    trained: Trained = EVERYTHING
+    in_backward: bool = False
+    paged: bool = False
+
+    @cached_property
+    def states(self) -> States:
+        """Bytes of each parameter."""
+        return states_of(
+            self.optimizer, self.policy, self.spec, self.trained, in_backward=self.in_backward, paged=self.paged
+        )
+
+    @cached_property
+    def device_memory(self) -> DeviceMemory:
+        """What the fullest accelerator holds. Raises `LayoutError` for a layout that cannot be."""
+        check(self.spec, self.layout, self.seq_len)
+        return self.account(self.layout)
+
+    @property
+    def fits(self) -> bool:
+        """Whether an accelerator holds it; no where its memory is unknown."""
+        return bool(self.device_memory.total <= self.memory)
+
+    @cached_property
+    def step(self) -> StepSettings:
+        """How its step is computed."""
+        return StepSettings(
+            self.seq_len,
+            written_under(self.implementation, self.spec, self.policy, self.trained),
+            loss=self.loss,
+            chunks=self.chunks,
+            imbalance=self.imbalance,
+            capacity=self.capacity,
+        ).under(self.policy, self.trained)
+
+    def account(self, layout: Layout, *, seq_len: Counts | None = None, stage: int | None = None) -> DeviceMemory:
+        """What an accelerator of ``stage``, or the fullest one, holds under other layouts and sequence lengths, none of
+        which is checked."""
+        step = replace(self.step, seq_len=self.seq_len if seq_len is None else seq_len)
+        return memory_over(self.spec, layout, self.states, step, runtime=self.runtime, stage=stage)
+
+
+def work_share(spec: TransformerSpec, partly: PartlyTrained | None, seq_len: int) -> float:
+    """Model FLOPs of forward and backward over those of full training; 1 where everything is trained.
+
+    Each product of the forward pass has one more for the gradient of its input wherever a gradient flows, and one for
+    that of its weight where that is trained: 4 N per token and the adapters' own where all is frozen, not 6 N.
+    """
+    if partly is None:
+        return 1.0
+    counted = flops_per_token(spec, seq_len)
+    head = sum(part.flop for part in counted.parts if part.group == "head")
+    layers = counted.weights - head
+    done = (
+        layers * partly.flop_over_forward
+        + counted.squares * (1 + 2 * partly.active_share)
+        + head * (2 + partly.head_share)
+    )
+    return done / counted.training
+
 
 _STAGES: tuple[StageName, ...] = ("first", "middle", "last")
 

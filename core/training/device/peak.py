@@ -1,19 +1,97 @@
-"""Memory of the fullest accelerator over one step: what rises layer by layer, what falls, and where it is highest."""
+"""The peak of a step on a device, the largest batch that it holds, and how its bytes come about."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from core.formula import Explanation
+from core.limits import limit
+from core.models.spec import SpecError, TransformerSpec
+from core.training.activations.derivation import explain_stage
 from core.training.activations.stage import in_flight
-from core.training.device.memory import parts_of, rank_of
-from core.training.device.setup import Setup
-from core.training.layout import degrees_of
+from core.training.device.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
+from core.training.device.inputs import on_device, shared_over
+from core.training.device.memory import Setup, parts_of, rank_of
+from core.training.layout import Layout, LayoutError, degrees_of
+from core.training.memory import PARTS
+
+_TRIED = 1024
+"""Candidates worked out at once; each round narrows the range by as much."""
+
+
+def _largest(fits: Callable[[npt.NDArray[np.int64]], Any], most: int) -> int:
+    """The largest whole number up to ``most`` that fits, where all smaller ones do; 0 where 1 does not."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        tried = np.unique(np.linspace(low, high, min(_TRIED, high - low) + 1).astype(np.int64)[1:-1])
+        if not len(tried):
+            tried = np.array([low + 1])
+        good = np.asarray(fits(tried), dtype=bool)
+        first = int(np.argmin(good)) if not good.all() else len(tried)
+        low, high = int(tried[first - 1]) if first else low, int(tried[first]) if first < len(tried) else high
+    return low
+
+
+def largest_micro_batch(setup: Setup, most: int = 65_536) -> int:
+    """Sequences of the largest micro-batch that fits, all else as it is; 0 where one is too many."""
+    return _largest(lambda sizes: setup.account(replace(setup.layout, micro_batch=sizes)).total <= setup.memory, most)
+
+
+def split_sequence(layout: Layout) -> int:
+    """Into how many equal pieces a layout cuts a sequence."""
+    return int(layout.context) * (int(layout.tensor) if layout.sequence_parallel else 1)
+
+
+def largest_seq_len(setup: Setup) -> int:
+    """The longest sequence that fits, a multiple of the ranks that split it; 0 where none does."""
+    each = split_sequence(setup.layout)
+    most = limit("model_dimension") // each
+    return each * _largest(lambda times: setup.account(setup.layout, seq_len=times * each).total <= setup.memory, most)
+
+
+def most_layers(setup: Setup) -> int:
+    """Layers of the deepest model of such layers that fits the layout; 0 where not even the fewest do."""
+    chunks = int(setup.layout.pipeline * setup.layout.interleave)  # embedding and head fill two of them
+
+    def fits(layers: int) -> bool:
+        with suppress(LayoutError, SpecError):
+            return replace(setup, spec=_deepened(setup.spec, layers)).fits
+        return False
+
+    return _largest_of(fits, max(int(setup.layout.pipeline), chunks - 2), limit("model_layers"))
+
+
+def _largest_of(fits: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from ``least`` to ``most`` that fits, found by doubling and halving; 0 where none does."""
+    if not fits(least):
+        return 0
+    low = least
+    while 2 * low <= most and fits(2 * low):
+        low *= 2
+    high = min(2 * low, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _deepened(spec: TransformerSpec, layers: int) -> TransformerSpec:
+    """The model with so many layers, in proportion of each kind."""
+    changes: dict[str, Any] = {"layers": layers}
+    if spec.experts:
+        dense = min(layers, round(spec.experts.dense_layers * layers / spec.layers))
+        changes["experts"] = replace(spec.experts, dense_layers=dense)
+    if mixer := spec.mixer:
+        changes["mixer"] = replace(mixer, layers=max(1, round(mixer.layers * layers / spec.layers)))
+    return replace(spec, **changes)
+
 
 Phase: TypeAlias = Literal["start", "forward", "loss", "steady", "backward", "optimizer"]
 """What runs at a point: "loss" on the last pipeline stage only, "steady" while backward of one micro-batch alternates
@@ -113,3 +191,56 @@ def through_one_step(setup: Setup) -> StepCurve:
         + (back & ~at_loss) * buckets
     )
     return StepCurve(tuple(phases), bytes_by_class, layers, flying)
+
+
+def explain_device(setup: Setup) -> tuple[Explanation, ...]:
+    """The steps to what the fullest accelerator holds: states, activations, runtime, and their sum.
+
+    Bytes per parameter are those of the layers' matrices; parts that are none or lie on the host are left out.
+    """
+    memory, runtime = setup.device_memory, setup.runtime
+    degrees = degrees_of(setup.layout)
+    stages, rank = rank_of(setup.spec, degrees, (int(memory.stage),))
+    dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
+    layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
+    each = setup.states.of["layers"]
+    explanations: list[Explanation] = []
+    for field, name in PARTS.items():
+        size = float(getattr(each, field))
+        if not size or not on_device(field, degrees):
+            continue
+        shards, expert_shards = (
+            float(shared_over(field, degrees, ranks)) for ranks in (degrees.shards, degrees.expert_shards)
+        )
+        step = sharded_bytes.explain(
+            dense=dense, shards=shards, experts=experts, expert_shards=expert_shards, each=size
+        )
+        explanations.append(step.about(name))
+    explanations += explain_stage(
+        setup.spec,
+        setup.step.implementation,
+        setup.layout,
+        setup.seq_len,
+        stage=int(memory.stage),
+        layers=(layers - experts_layers, experts_layers),
+        width=setup.step.width,
+        residual=setup.step.residual,
+        loss=setup.loss,
+        chunks=setup.chunks,
+        imbalance=float(np.max(setup.imbalance)),
+        capacity=float(np.max(setup.capacity)),
+    )
+    groups = float(process_groups(degrees))
+    explanations.append(
+        runtime_bytes.explain(
+            tensors=memory.tensors,
+            slack=runtime.slack,
+            context=runtime.context,
+            groups=groups,
+            communicator=runtime.communicator,
+        )
+    )
+    there = memory.states - memory.later
+    parts = {"states": there, "activations": memory.activations, "buffers": memory.buffers, "runtime": memory.runtime}
+    explanations.append(device_bytes.explain(**parts))
+    return tuple(explanations)

@@ -18,8 +18,8 @@ from core.models.operation import Norm, Op, Split, Weight
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
-from core.training.divided import most_ranks
 from core.training.layout import Degrees, pick
+from core.training.trained import most_ranks
 
 StageName: TypeAlias = Literal["first", "middle", "last"]
 """A pipeline stage: with the embedding, the fullest without either end, with the head."""

@@ -14,8 +14,7 @@ from core.benchmark.best import roof as highest
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.formula import Explanation
-from core.hardware.operations import Placed, Work, place
-from core.hardware.roofline import ridge_point
+from core.hardware.operations import Placed, Work, place, ridge_point
 from core.units import format_quantity
 from core.views.benchmark.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
 from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks

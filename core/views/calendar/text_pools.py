@@ -13,7 +13,7 @@ from core.hardware.offers import Offer, format_offer
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
 from core.planning.plan import Plan
-from core.runs.coverage import unproven
+from core.runs.scores import unproven
 from core.units import format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.plan.text import typed_elsewhere

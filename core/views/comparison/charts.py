@@ -8,17 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, result
-from core.views.common.chart import (
-    Figure,
-    as_typed,
-    axis,
-    figure,
-    label,
-    lying_bars,
-    rows_axis,
-    rule,
-    whiskers,
-)
+from core.views.common.chart import Figure, as_typed, axis, figure, label, lying_bars, rows_axis, rule, whiskers
 from core.views.common.palette import Palette
 from core.views.comparison.text import problem_text, shown
 from core.views.plan.charts import AxisScale, scale_for

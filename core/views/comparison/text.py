@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.fields import clipped
 from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
     ComparedPlan,
+    Differing,
     Lead,
     Quantity,
     change,
@@ -21,21 +22,12 @@ from core.planning.comparison.comparison import (
     result,
     sooner_probability,
 )
-from core.planning.comparison.differences import Differing
 from core.planning.estimate import PlanEstimate
-from core.planning.form.layout import LAYOUT
-from core.planning.form.limits import LIMITS
-from core.planning.form.plan_form import (
-    CLUSTER,
-    MODEL,
-    MORE,
-    QUESTION,
-    SEARCH,
-    STATES,
-)
-from core.planning.form.whole_run import WHOLE
+from core.planning.form.layout import LAYOUT, SEARCH
+from core.planning.form.plan_form import CLUSTER, MODEL, MORE, QUESTION, STATES
+from core.planning.form.whole_run import LIMITS, WHOLE
 from core.planning.plan import whole_accelerators
-from core.runs.coverage import unproven
+from core.runs.scores import unproven
 from core.units import format_count, format_duration, format_quantity
 from core.views.common.markup import unmarked
 from core.views.comparison import text_limits

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.dates import format_day
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost import form
-from core.planning.cost.bill import BillLine, CostOption, energy_of, idle_of, peak_of
+from core.planning.cost.bill import BillLine, CostOption, Prices, energy_of, idle_of, peak_of
 from core.planning.cost.pool_bill import PoolCost, pool_costs
-from core.planning.cost.prices import Prices
 from core.planning.form.plan_form import PRICE
 from core.units import format_count, format_quantity
 from core.views.common.markup import unmarked

@@ -6,7 +6,7 @@ import math
 import re
 
 from core.hardware.accelerators import Accelerator, find, rate_kind
-from core.hardware.roofline import peak_from_clock, ridge_point
+from core.hardware.operations import peak_from_clock, ridge_point
 from core.units import format_bytes, format_quantity
 from core.wording import price, signed
 

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import compress
 
-from core.hardware.matmul import best_matmul
+from core.hardware.accelerators import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import PlanEstimate
-from core.planning.form.experience import MATURITY
+from core.planning.form.layout import NETWORK, PER_NODE
 from core.planning.form.plan_form import PRICE
-from core.planning.form.search import NETWORK, PER_NODE
+from core.planning.form.whole_run import MATURITY
 from core.planning.nearest_runs import run_features
 from core.planning.plan import BY_AGE, Plan, Within, whole_accelerators
-from core.runs.coverage import beyond_evidence
-from core.runs.share import run_shares
-from core.step_time.software import JAX
+from core.runs.run_efficiency import run_shares
+from core.runs.scores import beyond_evidence
+from core.step_time.running import JAX
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from core.formula import Explanation
-from core.planning.fine_tuning.estimate import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.trl import uses_fsdp
-from core.step_time.software import EAGER
-from core.training.device.updates import deepspeed_setup, deepspeed_update, foreach_update
+from core.step_time.running import EAGER
+from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
 from core.units import format_count, format_duration, format_quantity
 from core.views.plan.text_memory import gib, kept_free

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.models.spec import SpecError
 from core.planning.estimate import timed_estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import CERTAINTIES, Plan
 from core.planning.plan_limits import (

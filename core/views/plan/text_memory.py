@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from core.planning.largest_model import Largest, largest_by_states
+from core.planning.layout import FIELD_IDS, TRAINED_IDS, estimable_request, plan_checkpoint
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import OWN_SHAPE, whole_accelerators
-from core.planning.resolved_layout import FIELD_IDS, TRAINED_IDS, estimable_request, plan_checkpoint
 from core.training.activations.tensors import SavedTensor, Split
+from core.training.device.inputs import explain_largest, kept_each
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
-from core.training.device.states_only import explain_largest, kept_each
 from core.training.device.traffic import Traffic
 from core.training.layout import Layout, LayoutError
 from core.training.memory import StateBytes, states_per_parameter

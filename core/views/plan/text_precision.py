@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from core.fields import Field
-from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.training import OWN_FIELDS
 from core.planning.memory_estimate import MemoryEstimate
 from core.training.custom_policy import policy_rows
 from core.training.memory import states_per_parameter

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.hardware.accelerators import find
+from core.planning.measured import ReplacedRate, rates_origin, replaced_rates, rows_of
 from core.planning.plan import Plan
-from core.planning.rates import ReplacedRate, rates_origin, replaced_rates, rows_of
 from core.units import format_quantity
 from core.wording import listed, percent
 

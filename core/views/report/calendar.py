@@ -10,8 +10,7 @@ from core.data_version import data_version
 from core.fields import ParsedForm
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost.bill import CostOption
-from core.planning.cost.calendar_limits import calendar_checks
-from core.planning.cost.compared_pools import ComparedPools
+from core.planning.cost.choose_pools import ComparedPools, calendar_checks
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import pool_costs
 from core.views.calendar import text, text_fit, text_pools

@@ -14,14 +14,12 @@ from markupsafe import Markup
 from core.data_version import data_version
 from core.formula import DerivationStep, Explanation, derivation
 from core.limits import cached
-from core.planning.comparison.comparison import ComparedPlan
-from core.planning.comparison.differences import differing_fields, effective_fields
+from core.planning.comparison.comparison import ComparedPlan, differing_fields, effective_fields
 from core.planning.estimate import PlanEstimate
-from core.planning.form.experience import OWN_RUNS
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.form.rates import ORIGIN
+from core.planning.form.whole_run import ORIGIN, OWN_RUNS
 from core.planning.nearest_runs import repeated_runs, similar_runs
-from core.search.derivation import explain
+from core.search.request import explain
 from core.views.common import markup
 from core.views.common.chart import Figure
 from core.views.common.palette import LIGHT

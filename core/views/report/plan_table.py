@@ -10,9 +10,9 @@ from typing import Any
 from core.budget.compute_optimal import overtraining
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.estimate import PlanEstimate, RunEstimate
+from core.planning.measured import replaced_rates
 from core.planning.plan import whole_accelerators
 from core.planning.plan_limits import Check, Limited
-from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_limits, text_memory

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from core.models.catalog import CatalogModel
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun
-from core.runs.published import AS_PUBLISHED, Comparison, PublishedRun, models_with_runs, run_hours
+from core.runs.published import AS_PUBLISHED, Comparison, Evidence, PublishedRun, models_with_runs, run_hours
+from core.runs.run_efficiency import Shares
 from core.runs.scores import Prediction, Score
-from core.runs.share import Shares
-from core.runs.utilisation import Evidence
 from core.units import Kind, format_count, format_duration, format_quantity, significant
 from core.wording import interval, percent, signed
 

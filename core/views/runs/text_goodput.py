@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from core.budget.interval import Interval
-from core.hardware.node_power import ASSUMED, node_power
+from core.budget.equations import Interval
 from core.planning.estimate import PlanEstimate
-from core.runs.energy import drawn_power
+from core.runs.energy import ASSUMED, drawn_power, node_power
 from core.runs.goodput import FailureRecord
 from core.units import Kind, QuantityText, format_count, format_duration, format_quantity, significant
 from core.views.hardware.text import power

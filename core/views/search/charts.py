@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.planning.search_around import ClusterResult
-from core.search.result import Columns, LayoutResult
+from core.planning.sensitivity import ClusterResult
+from core.search.request import Columns, LayoutResult
 from core.units import format_duration, significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.search.timeline import Timeline
-from core.step_time.parts import StepTime
+from core.search.placement import Timeline
+from core.step_time.running import StepTime
 from core.units import format_duration, significant
 from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette

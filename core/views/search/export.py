@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from core.search.result import Columns
+from core.search.request import Columns
 from core.training.layout import Layout
 from core.views.search.names import NAMES
 

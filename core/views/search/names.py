@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from core.step_time.parts import StepTime
+from core.step_time.running import StepTime
 from core.training.layout import Layout
 
 PARTS: dict[str, tuple[str, str]] = {

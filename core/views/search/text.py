@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 from core.planning.estimate import PlanEstimate
+from core.planning.layout import TYPED_NETWORK
 from core.planning.plan import OWN_SHAPE, Plan
-from core.planning.resolved_layout import TYPED_NETWORK
-from core.planning.search_around import ClusterResult
-from core.search.constraints import SpaceError
-from core.search.request import SearchRequest
-from core.search.result import Columns, LayoutResult, SearchResult
+from core.planning.sensitivity import ClusterResult
+from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult, SpaceError
 from core.training.layout import Layout, recompute_name
 from core.units import format_count, format_duration, format_exact, format_quantity, significant
 from core.views.plan.text import AS_ASKED, by_6n, rule_of

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.search.published_layouts import PublishedComparison
-from core.step_time.calibration.report import Calibration
-from core.step_time.calibration.scores import ranking, score
+from core.search.neighbours import PublishedComparison
+from core.step_time.calibration.fit import Calibration, ranking, score
 from core.step_time.error_ranges import coverage_of
-from core.step_time.software import TUNED_BY
+from core.step_time.running import TUNED_BY
 from core.views.search.text import degrees, rest
 from core.wording import percent, seconds_text, signed
 

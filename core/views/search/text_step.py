@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from core.hardware.accelerators import Accelerator
 from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
-from core.search.placement import ParallelGroup
-from core.search.result import LayoutResult
-from core.search.timeline import Timeline
-from core.step_time.parts import StepTime
-from core.step_time.software import INTERNEVO, JAX
+from core.search.placement import ParallelGroup, Timeline
+from core.search.request import LayoutResult
+from core.step_time.running import INTERNEVO, JAX, StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOAD_NAMES, Layout
 from core.units import QuantityText, format_duration, format_exact, significant

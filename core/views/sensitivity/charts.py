@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.views.common.chart import (
-    Figure,
-    axis,
-    figure,
-    label,
-    lying_bars,
-    named_axis,
-    rule,
-)
+from core.views.common.chart import Figure, axis, figure, label, lying_bars, named_axis, rule
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
 from core.views.sensitivity.text import NamedSwing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.fine_tuning.post_training import ANSWERS, PostTraining
+from core.planning.fine_tuning import ANSWERS, PostTraining
 from core.planning.memory_estimate import MemoryEstimate
 from core.views.plan.text_memory import gib
 from core.wording import listed, percent

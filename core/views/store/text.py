@@ -8,10 +8,9 @@ from datetime import datetime
 from core.data_version import data_version
 from core.dates import format_day as day
 from core.fields import clipped
-from core.planning.comparison.calendars import calendar_result
-from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
+from core.planning.comparison.comparison import ComparedPlan, calendar_result, changed_results, compare_plan
 from core.planning.comparison.entry import Entry
-from core.planning.cost.calendar_form import CALENDAR_FORM
+from core.planning.cost.form import CALENDAR_FORM
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
 from core.views.calendar import text as calendar_text
 from core.views.comparison.text import KEPT_AS, shown

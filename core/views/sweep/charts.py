@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from core.limits import cached
-from core.planning.sweep.choice import Recommendation
-from core.planning.sweep.frontier import edges, frontier_end
-from core.planning.sweep.quantities import Result, scale_of
-from core.planning.sweep.sweep import Bools, Sweep
-from core.planning.throughput import Array
+from core.planning.solving import Array
+from core.planning.sweep.sweep import Bools, Recommendation, Result, Sweep, edges, frontier_end, scale_of
 from core.views.common.palette import DARK, LIGHT, shade
 from core.views.sweep import text as sweep_text
 

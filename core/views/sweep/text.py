@@ -8,16 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.budget.interval import Interval
+from core.budget.equations import Interval
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.planning.plan import PlanLimits, Within
 from core.planning.plan_limits import check_of
 from core.planning.sweep.axes import AXES, Axis
-from core.planning.sweep.choice import By, Recommendation
-from core.planning.sweep.quantities import RESULTS, Result, Scale
-from core.planning.sweep.sweep import Bools, Sweep, plan_of_texts
+from core.planning.sweep.sweep import RESULTS, Bools, By, Recommendation, Result, Scale, Sweep, plan_of_texts
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators
-from core.planning.search_around import made_own
+from core.planning.sensitivity import made_own
 from core.views.plan import text_fixes
 from pages.common import show
 from pages.common.inputs import Inputs

@@ -8,12 +8,12 @@ from typing import TypeAlias, TypeVar
 
 import streamlit as st
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
 from core.fields import Form, ParsedForm
-from core.planning.does_not_fit import DoesNotFitError
 from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
-from core.planning.form.trained import METHOD
-from core.search.constraints import SpaceError
+from core.planning.form.training import METHOD
+from core.planning.largest_model import DoesNotFitError
+from core.search.request import SpaceError
 from core.training.layout import LayoutError
 from core.training.trained import TrainedError
 from core.views.plan.text import EXAMPLE_SHOWN

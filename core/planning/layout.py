@@ -1,4 +1,4 @@
-"""The one layout of a plan, its own or the fastest, on its accelerators; and what the plan asks of a search for it."""
+"""The one layout of a plan, custom or the fastest, on its accelerators; and what the plan asks of a search for it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 
-from core.budget.errors import BudgetError
-from core.hardware.cluster import cluster
-from core.hardware.rates import Rates
+import numpy as np
+
+from core.budget.equations import BudgetError
+from core.hardware.cluster import Rates, cluster
 from core.limits import cached
 from core.models.spec import SpecError, TransformerSpec
 from core.models.stand_in import mixture_stand_in, stand_in
-from core.planning.plan import Plan, whole_accelerators
-from core.planning.rates import rates_of
+from core.planning.measured import rates_of
+from core.planning.plan import TYPED, Plan, whole_accelerators
 from core.runs.goodput import ClusterGoodput
-from core.search.constraints import Constraints, SpaceError, only, with_fsdp
 from core.search.fastest import FoundLayout, fastest
-from core.search.request import SearchRequest
+from core.search.request import Constraints, LayoutResult, SearchRequest, SpaceError, only, with_fsdp
 from core.search.space import count_layouts, too_many_layouts
-from core.step_time.software import running_on, written_with
+from core.step_time.running import running_on, written_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.device.buffers import MEASURED
+from core.training.device.memory import DeviceMemory
+from core.training.device.traffic import Traffic, traffic_per_step
 from core.training.layout import Layout, LayoutError, check, filled
 from core.training.memory import CheckpointSize, checkpoint_size
 from core.training.optimizers import find_optimizer
@@ -224,3 +226,48 @@ def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
         most = batch if batch < least else None
         raise LayoutError("micro_batch", least, f"a step has only {batch:,} sequences.", most)
     return Layout(**{field.name: int(getattr(result, field.name)) for field in fields(Layout)})
+
+
+def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
+    """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
+    check(request.spec, layout, request.seq_len, request.cluster.count)
+    columns = Layout(*(np.array([getattr(layout, field.name)]) for field in fields(layout)))
+    return request.found(columns)[0]
+
+
+@cached("arrays_kept")
+def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
+    """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
+    count = int(layout.pipeline)
+    places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
+    return tuple((place, request.memory(layout, place)) for place in places)
+
+
+@cached("arrays_kept")
+def traffic(request: SearchRequest, layout: Layout) -> Traffic:
+    """What an accelerator of a middle stage sends in a step."""
+    again = request.implementation.regathers
+    return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.timed_length, regathers=again)
+
+
+def copy_size(plan: Plan) -> int:
+    """Accelerators of one copy of the model, as one's own layout splits it; 1 under any other.
+
+    Ranks that hold one set of experts are never split.
+    """
+    own = plan.layout
+    if not plan.own_layout:
+        return 1
+    return int(own.pipeline) * math.lcm(int(own.tensor * own.context), int(own.expert_ranks))
+
+
+def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
+    """The plan with what was found for it: all parameters that are stored, and accelerators."""
+    count = float(whole_accelerators(accelerators))
+    return replace(
+        plan,
+        find="time",
+        model=TYPED if plan.find == "parameters" else plan.model,
+        parameters=parameters,
+        accelerators=count,
+    )

@@ -1,24 +1,32 @@
-"""What a fine-tuning plan comes to: tokens a second, minutes and money for its data, and the largest that fits."""
+"""Fine-tuning: its time, the largest that fits, and what methods of post-training hold.
+
+Step times are not asked for. Every copy is laid out as the plan lays out the model it trains; the engine that writes
+answers shares itself over accelerators by tensor parallelism.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
-from core.budget.errors import BudgetError
+from core.budget.equations import BudgetError
+from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached
 from core.models.catalog import catalog, model_named
 from core.models.spec import SpecError, TransformerSpec
+from core.models.symbols import count
 from core.planning.estimate import timed_estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
+from core.serving.serving import DEGREES, Serving, divides, serving
 from core.training.device.host import host_lacks
-from core.training.device.largest import largest_micro_batch, largest_seq_len, split_sequence
-from core.training.device.setup import Setup
+from core.training.device.memory import DeviceMemory, Setup
+from core.training.device.peak import largest_micro_batch, largest_seq_len, split_sequence
 from core.training.layout import LayoutError
-from core.training.trained import parts_of_training
+from core.training.trained import EVERYTHING, parts_of_training
 
 PRINTED = (0.99, 1.15)
 """Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
@@ -165,3 +173,136 @@ def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
 def trained_parameters(h: MemoryEstimate) -> int:
     """How many parameters are trained."""
     return sum(part.tensor.elements for part in parts_of_training(h.spec, h.plan.trained) if part.trained)
+
+
+Method: TypeAlias = Literal["DPO", "GRPO", "PPO"]
+
+_TRL = "https://github.com/huggingface/trl/blob/f2cd57710ae345ea6428ae95363267fcf38a3dc8/trl"
+_TRL_DPO = Source("TRL", "trainer/dpo_trainer.py, July 2026", f"{_TRL}/trainer/dpo_trainer.py")
+_TRL_GRPO = Source("TRL", "trainer/grpo_config.py, July 2026", f"{_TRL}/trainer/grpo_config.py")
+_TRL_PPO = Source("TRL", "experimental/ppo/ppo_trainer.py, July 2026", f"{_TRL}/experimental/ppo/ppo_trainer.py")
+_DPO = Source("Rafailov et al. 2023, Direct Preference Optimization", "section 4", "https://arxiv.org/abs/2305.18290")
+_GRPO = Source("Shao et al. 2024, DeepSeekMath", "section 4.1 and figure 4", "https://arxiv.org/abs/2402.03300")
+_PPO = Source("Ouyang et al. 2022, InstructGPT", "section 3.5", "https://arxiv.org/abs/2203.02155")
+
+ANSWERS = 8
+"""Answers that are written at once: GRPO's group by TRL's default."""
+
+ENGINE_SHARE = 0.3
+"""Share of an accelerator's memory that an engine beside training takes by TRL's default."""
+
+
+@formula(
+    r"2 \cdot \v{copies} \cdot \v{parameters}",
+    result=Symbol("F", "bytes of frozen copies on one accelerator", "bytes"),
+    symbols={
+        "copies": count("m", "frozen models as large as the one that is trained: a reference, a reward model"),
+        "parameters": count("N_r", "parameters that one accelerator holds of each"),
+    },
+    sources=(_DPO, _TRL_DPO, _GRPO, _TRL_GRPO, _PPO, _TRL_PPO),
+)
+def frozen_bytes(copies: float, parameters: float) -> float:
+    """Frozen models beside the one that is trained.
+
+    In bf16, without gradients and optimizer state, sharded as its weights are.
+    """
+    return 2 * copies * parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Ingredients:
+    """What a method holds beside the trained model. sequences: of one example at once. frozen: models that are not
+    trained. critic: a second trained model. engine: a copy that writes answers, with its cache."""
+
+    method: Method
+    sequences: int
+    frozen: int
+    critic: bool
+    engine: bool
+
+
+METHODS: tuple[Ingredients, ...] = (
+    Ingredients("DPO", sequences=2, frozen=1, critic=False, engine=False),
+    Ingredients("GRPO", sequences=1, frozen=1, critic=False, engine=True),
+    Ingredients("PPO", sequences=1, frozen=2, critic=True, engine=True),
+)
+"""A pair of answers and a reference; a reference and an engine; a critic, reference, reward model and engine."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PostTraining:
+    """One method on the plan's accelerators. frozen: bytes of frozen copies, critic: of the critic's states, engine:
+    of the weights that write answers, cache: of their caches, pairs: of the activations that a pair adds."""
+
+    method: Ingredients
+    memory: DeviceMemory
+    frozen: float
+    critic: float
+    engine: float
+    cache: float
+    pairs: float
+    copies: int
+    held: float
+    served: Serving | None
+
+    @property
+    def total(self) -> float:
+        """All that one accelerator holds."""
+        return float(self.memory.total)
+
+    def explain(self) -> list[Explanation]:
+        """Frozen copies, and the engine's weights and cache."""
+        name = self.method.method
+        steps = [frozen_bytes.explain(copies=self.copies, parameters=self.held).about(name)] if self.copies else []
+        if self.served:
+            steps += [step.about(name) for step in self.served.weights.explain(ANSWERS)]
+            steps += [step.about(name) for step in self.served.cache.explain(self.served.context)]
+        return steps
+
+
+def _engine(h: MemoryEstimate) -> Serving | None:
+    """The copy that writes answers, on the fewest accelerators on which it keeps to its share of their memory."""
+    known = h.plan.catalog_model
+    spec = known.spec if known and not known.counted else h.spec
+    many = int(h.layout.accelerators)
+    tried = [
+        serving(spec, h.plan.device, tensor=degree, context=h.plan.seq_len, users=ANSWERS)
+        for degree in DEGREES
+        if degree <= many and many % degree == 0 and divides(spec, degree)
+    ]
+    room = ENGINE_SHARE * h.usable
+    return next((s for s in tried if not s.weights.held + ANSWERS * s.user_bytes > room), tried[-1] if tried else None)
+
+
+@cached("results_kept")
+def post_training(h: MemoryEstimate) -> tuple[PostTraining, ...]:
+    """What one accelerator of the plan holds under each method.
+
+    The trained model's weights are those of the plan; a critic is a second model with states of its own, whose
+    activations come after the policy's. Where adapters are trained, the frozen weights under them are the reference.
+    """
+    return tuple(_under(h, method, _engine(h)) for method in METHODS)
+
+
+def _under(h: MemoryEstimate, method: Ingredients, engine: Serving | None) -> PostTraining:
+    layout = replace(h.layout, micro_batch=int(h.layout.micro_batch) * method.sequences)
+    memory = h.over_layouts(layout)
+    plain = h.device_memory
+    whole = h if h.plan.trained.everything else memory_estimate(replace(h.plan, trained=EVERYTHING))
+    held = float(whole.device_memory.parameters) / h.policy.weights.bytes
+    copies = method.frozen - int(h.plan.trained.adapters)
+    frozen = frozen_bytes(copies=copies, parameters=held)
+    critic = float(plain.states - plain.later) if method.critic else 0.0
+    served = engine if method.engine else None
+    weights = served.weights.held if served else 0.0
+    cache = ANSWERS * served.user_bytes if served else 0.0
+    pairs = float(memory.total) - float(plain.total)
+    more: Sequence[str] = ("gradients", "master_weights", "optimizer_state") if method.critic else ()
+    memory = replace(
+        memory,
+        parameters=memory.parameters + frozen + weights + (plain.parameters if method.critic else 0.0),
+        gathered=memory.gathered + cache,
+        later=memory.later + (plain.later if method.critic else 0.0),
+        **{name: getattr(memory, name) + getattr(plain, name) for name in more},
+    )
+    return PostTraining(method, memory, frozen, critic, weights, cache, pairs, copies, held, served)

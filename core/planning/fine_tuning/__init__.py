@@ -1,1 +1,0 @@
-"""Fine-tuning and what comes after it: post-training beside the plan."""

@@ -1,0 +1,110 @@
+"""Plans as texts for links: what was given, solved, or measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from core.benchmark.datasheet import datasheet_of
+from core.benchmark.rates import measured_rates
+from core.benchmark.record import Record
+from core.fields import Field, ParsedForm
+from core.planning.estimate import PlanEstimate
+from core.planning.form.layout import SEARCH
+from core.planning.form.plan_form import (
+    ACCELERATOR,
+    COUNT,
+    FEWEST,
+    FIND,
+    MODEL_NAME,
+    PARAMETERS,
+    PLAN_FIELDS,
+    SHAPE,
+    TRAINED,
+    WITHIN,
+)
+from core.planning.form.training import OWN_FIELDS, POLICY, TRAINED_PART
+from core.planning.form.whole_run import DEADLINE, LIMITS, ORIGIN, RATE_FIELDS, WHOLE, origin_text
+from core.planning.measured import KIND_OF
+from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
+from core.units import format_quantity
+
+
+def with_measured_rates(record: Record) -> dict[str, str]:
+    """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
+    is this device; nothing where it gives no rate, the device was in use, or is a slice of a GPU.
+
+    Values and not the measurement's name: the texts mean the same where nobody has it.
+    """
+    rates, sheet = measured_rates(record).rates.known, datasheet_of(record)
+    if record.in_use or not rates or sheet.part:
+        return {}
+    texts: dict[str, str] = {}
+    for name, rate in rates:
+        texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
+    day = datetime.fromtimestamp(record.started, UTC)
+    texts[ORIGIN.id] = origin_text(record.facts.name if record.facts else "", f"{day.day} {day:%b %Y}")
+    if len(sheet.rows) == 1:
+        texts[ACCELERATOR.id] = sheet.rows[0].name
+    return texts
+
+
+def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The rates among such texts, by what a plan calls them."""
+    return [
+        (field.label.removeprefix("Measured, "), texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts
+    ]
+
+
+def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of `plan_as_given`, for a link or to keep."""
+    return link_texts(texts) | {FIND.id: "time"}
+
+
+def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
+    """The time in which a number of accelerators is found, as the plan's deadline; empty where none is asked for."""
+    if reading.values[FIND.id] != "accelerators":
+        return {}
+    return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
+
+
+def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[str, str]:
+    """Of the texts of one page's form those that are the plan's, for a link to another page.
+
+    Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
+    precision, rates that nobody measured, and fields of the whole run, of the search, of the limits and of what is
+    trained where every page begins with the same.
+    a: their answer, of which what was found stands where it was asked for.
+    """
+    model = texts.get(MODEL_NAME.id, TYPED)
+    silent = {name for name, text in ((SHAPE.id, OWN_SHAPE), (PARAMETERS.id, TYPED)) if model != text}
+    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {field.id for field in OWN_FIELDS.values()}
+    silent |= {
+        field.id
+        for field in PLAN_FIELDS
+        if field.part in (WHOLE, SEARCH, LIMITS, TRAINED_PART) and texts.get(field.id) == field.default
+    }
+    silent |= {field.id for field in PLAN_FIELDS if field.omit_if_empty and not texts.get(field.id)}
+    linked = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
+    if a and a.find == "parameters":
+        linked.pop(SHAPE.id, None)
+    return linked | (solved_texts(a) if a else {})
+
+
+def _in_full(number: float, field: Field) -> str:
+    """``number`` with all its digits, and with its unit where it would be asked for."""
+    digits = f"{number:,.0f}"
+    return digits if number >= FEWEST else f"{digits} {field.label.lower()}"
+
+
+def solved_texts(a: PlanEstimate) -> dict[str, str]:
+    """The texts of the fields whose place an answer takes, with what was found in them."""
+    match a.find:
+        case "accelerators":
+            return {COUNT.id: f"{a.count:,}"}
+        case "parameters":
+            return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, PARAMETERS)}
+        case "tokens":
+            return {TRAINED.id: _in_full(a.middle.tokens, TRAINED)}
+        case _:
+            return {}
