@@ -6,6 +6,8 @@ import csv
 import io
 import random
 import re
+import subprocess
+import sys
 import traceback
 import warnings
 from pathlib import Path
@@ -24,6 +26,7 @@ from core.views.tensors.charts import storage_picture
 from core.views.tensors.text import headline
 from tests.core.tensors_random import random_program
 from tests.every import every
+from tests.patience import PATIENCE_S
 
 SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")
 
@@ -282,3 +285,16 @@ def test_what_depends_on_values_that_are_not_there_says_so() -> None:
     assert run.unread is not None
     assert run.unread.line == 2
     assert "values" in run.unread.why
+
+
+@pytest.mark.process
+def test_the_sealed_process_reports_what_this_one_does_and_leaves_torch_out() -> None:
+    program = "w = torch.ones(3, 2)\ny = (x @ w).t()\ny[0] += 1\ny.reshape(-1).sum()\nassert y.shape == (2, 2)"
+    code = (
+        f"import sys\nfrom core.tensors.tracing.trace import follow\nrun = follow({program!r}, (2, 3), dtype='float32')\n"
+        "print([(step.kind, step.layout.stride, step.values) for step in run], run.facts, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    run = trace(program, (2, 3), dtype="float32")
+    steps = [(step.kind, step.layout.stride, step.values) for step in run]
+    assert done.stdout.strip() == f"{steps} {run.facts} False"

@@ -3,11 +3,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
+_LOADING = threading.Lock()
+
 EINOPS = ("rearrange", "reduce", "repeat", "einsum")
+
+
+def load_torch() -> Any:
+    """Import torch, once per process and by one thread at a time; about a second the first time."""
+    with _LOADING:
+        import torch
+
+    return torch
 
 
 class Kind:

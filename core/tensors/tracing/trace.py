@@ -69,9 +69,8 @@ def follow(
     """
     if dtype not in ELEMENT_DTYPES:
         raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
-    check_length(len(source))
     start = Start(start_layout(shape, stride, "counted_elements"), dtype)
-    text = readable(source)
+    text = readable(source[: 2 * limit("expression_chars")])
     names = names_in(text, shape)
     starts = any(item.name == "x" for item in names) or not text.strip()
     names = filled(names, given or {})
@@ -80,7 +79,11 @@ def follow(
         for item in names
         if item.meant
     )
-    done = _ran(text, whole_program(text, start if starts else None, names))
+    try:
+        check_length(len(source))
+        done = _ran(text, whole_program(text, start if starts else None, names))
+    except ExpressionError as problem:
+        return trace_of((), text, names, notes, stopped=str(problem))
     done = replace(done, asked=names, notes=(*done.notes, *notes))
     last = done.last
     if last.kind == "refused" and not last.reason and starts:

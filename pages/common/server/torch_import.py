@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-import importlib
 
 import streamlit as st
+
+from core.tensors.sealed.namespace import load_torch
 
 
 @st.cache_resource(show_spinner="Loading torch. This happens once, at the first visit after a start.")
@@ -14,7 +15,7 @@ def torch_ready() -> None:
 
     On one thread: tensors here are small, and a second one waits in a busy loop, which takes the core from somebody.
     """
-    torch = importlib.import_module("torch")
+    torch = load_torch()
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()
