@@ -291,7 +291,8 @@ def test_what_depends_on_values_that_are_not_there_says_so() -> None:
 def test_the_sealed_process_reports_what_this_one_does_and_leaves_torch_out() -> None:
     program = "w = torch.ones(3, 2)\ny = (x @ w).t()\ny[0] += 1\ny.reshape(-1).sum()\nassert y.shape == (2, 2)"
     code = (
-        f"import sys\nfrom core.tensors.tracing.trace import follow\nrun = follow({program!r}, (2, 3), dtype='float32')\n"
+        "import sys\nfrom core.tensors.tracing.trace import follow\n"
+        f"run = follow({program!r}, (2, 3), dtype='float32')\n"
         "print([(step.kind, step.layout.stride, step.values) for step in run], run.facts, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
