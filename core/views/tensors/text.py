@@ -327,6 +327,10 @@ def _start(step: TraceStep) -> tuple[str, str]:
     )
 
 
+_NAMED = 8
+"""Steps that a sentence names; more are in the list of steps."""
+
+
 def _copied(trace: Trace) -> tuple[str, str]:
     done = [step for step in trace.steps[1:] if step.operation != "piece" and step.kind != "refused"]
     table = {step.number: sum(trace.made_by(step).values()) for step in done}
@@ -334,7 +338,8 @@ def _copied(trace: Trace) -> tuple[str, str]:
     total, steps = bytes_text(trace.bytes_copied), len(done)
     inside = f" and **{bytes_text(trace.bytes_inside)}** inside, freed again" if trace.bytes_inside else ""
     if len(result) > 1:
-        names = ", ".join(f"`{_short(step.source)}` {bytes_text(table[step.number])}" for step in result)
+        names = ", ".join(f"`{_short(step.source)}` {bytes_text(table[step.number])}" for step in result[:_NAMED])
+        names += f", and {len(result) - _NAMED:,} more" if len(result) > _NAMED else ""
         who = "Every step allocates" if len(result) == steps else f"**{len(result)} of {steps} steps** allocate"
         once = f"; at most **{bytes_text(max(trace.at_once))}** at once" if inside else ""
         return f"{who} new storage: **{total}** in all{inside}{once}.", most_inside(trace) or f"{names}."
