@@ -9,13 +9,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.fields import choice, text
+from core.fields import Field, choice, text
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
 from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import read_shape, read_stride
+from core.tensors.sealed.trust import Decision, decide
+from core.tensors.tracing.report import trace_of
 from core.tensors.tracing.script import script
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, names_asked
@@ -23,6 +25,7 @@ from core.views.tensors.text import facts, unread
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import PageSpec
+from pages.common.server.programs import site
 
 SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
@@ -84,6 +87,36 @@ class TensorInputs(Inputs):
         super().__init__(page)
         self.shown: Mapping[str, str] = FIELDS
         self.given: Mapping[str, str] = {}
+        self.decision = Decision("run")
+        """Whether the code of the first row runs."""
+
+    def ask_code(self, field: Field) -> tuple[str, Decision]:
+        """Draw a field for code; what stands in it, and whether that runs."""
+        state, key = st.session_state, self.key(field.id)
+        arrived = key not in state and key in st.query_params
+        code: str = self.ask(field)
+        ran: str = state.get(f"{key}:ran", "")
+        if arrived and code != ran:
+            state[f"{key}:linked"] = code
+        decision = decide(code, site(), linked=state.get(f"{key}:linked", ""), approved=ran)
+        if decision.verdict == "run":
+            state[f"{key}:ran"] = code
+        return code, decision
+
+    def told_to_wait(self, name: str, code: str, decision: Decision) -> bool:
+        """Say why code does not run, with a button for code that waits for it; False for code that runs."""
+
+        def approve() -> None:
+            st.session_state[f"{self.key(name)}:ran"] = code
+
+        runs = decision.verdict == "run"
+        if decision.message:
+            show.note(decision.message) if runs else show.answer(decision.message)
+        if decision.verdict == "wait":
+            st.button(
+                "Run", key=self.key(f"run:{name}"), on_click=approve, type="primary", icon=":material/play_arrow:"
+            )
+        return not runs
 
     def type_in(self, code: str) -> None:
         """In a callback: make ``code`` the expression."""
@@ -104,7 +137,7 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
     code, beside = st.columns([4, 3])
     with code:
-        typed = inputs.ask(_CODE)
+        typed, inputs.decision = inputs.ask_code(_CODE)
     names = names_asked(typed)
     starts = any(item.name == "x" for item in names) or not typed.strip()
     with beside:
@@ -154,16 +187,16 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     """The trace of what was typed, as far as it is understood; a bad start keeps the last good one, and says why."""
     start = dict(typed)
     try:
-        result = _trace(start, inputs.given)
+        result = _trace(start, inputs)
     except ExpressionError as problem:
         start |= {name: inputs.last_good(name, FIELDS[name]) for name in FIELDS if name != "x"}
         strides = f" and strides {start['stride']}" if start["stride"].strip() else ""
         inputs.fail(str(problem), f"Still on {start['dtype']} of shape {start['shape']}{strides}.")
         try:
-            result = _trace(start, inputs.given)
+            result = _trace(start, inputs)
         except ExpressionError:
             start |= {name: FIELDS[name] for name in FIELDS if name != "x"}
-            result = _trace(start, inputs.given)
+            result = _trace(start, inputs)
     else:
         for name, text in start.items():
             inputs.keep_good(name, text)
@@ -173,9 +206,11 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     return result
 
 
-def _trace(typed: Mapping[str, str], given: Mapping[str, str]) -> Trace:
-    shape = read_shape(typed["shape"], "counted_elements")
-    return follow(typed["x"], shape, _stride(typed), typed["dtype"], given)
+def _trace(typed: Mapping[str, str], inputs: TensorInputs) -> Trace:
+    shape, stride = read_shape(typed["shape"], "counted_elements"), _stride(typed)
+    if inputs.decision.verdict != "run":
+        return trace_of((), typed["x"])
+    return follow(typed["x"], shape, stride, typed["dtype"], inputs.given)
 
 
 def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:

@@ -17,7 +17,7 @@ from core.tensors.tracing.steps import Trace, TraceStep
 from core.views.tensors.text import shape_text
 from pages.common import show
 from pages.common.components import component
-from pages.common.inputs import Inputs
+from pages.tensors.inputs import TensorInputs
 
 RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
 _EXAMPLES = {MATRIX: TensorLayout((1024, 64), (64, 1)), TRANSPOSE: TensorLayout((64, 1024), (1, 64))}
@@ -50,7 +50,7 @@ HAZARD_PRESETS = {
 _FIRST = next(iter(HAZARD_PRESETS.values()))
 
 
-def overlap(inputs: Inputs, run: Trace) -> None:
+def overlap(inputs: TensorInputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
     try:
@@ -62,7 +62,9 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
         with view:
-            text = inputs.ask(fields.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars")))
+            text, decision = inputs.ask_code(
+                fields.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
+            )
         with shape:
             sizes = inputs.ask(fields.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars")))
         with verb:
@@ -70,6 +72,8 @@ def overlap(inputs: Inputs, run: Trace) -> None:
         with by:
             amount = int(inputs.ask(quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True)))
     inputs.presets(HAZARD_PRESETS, into=presets, key="hazards")
+    if inputs.told_to_wait("view", text, decision):
+        return
     try:
         hazard = replay(text, read_shape(sizes), method, amount)
         inputs.keep_good("view", text)

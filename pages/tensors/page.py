@@ -31,13 +31,13 @@ def page() -> None:
     presets = show.slot()
     typed = read_inputs(inputs)
     errors = show.slot()
-    programs_ready()
     run = traced(inputs, typed)
     with errors:
         show.input_errors(inputs)
 
     with show.guarded("The answer"):
-        show.answer(*headline(run))
+        if not inputs.told_to_wait("x", typed["x"], inputs.decision):
+            show.answer(*headline(run))
         answers(run)
         where_it_stands(inputs)
         if passed := passed_over(run):
@@ -58,7 +58,9 @@ def page() -> None:
     with st.container(gap=None, key="t_panels"):
         for name, (title, draw) in PANELS.items():
             with inputs.panel(name, title) as panel:
-                if panel.open:
+                if panel.open and (why := programs_ready()):
+                    show.note(why)
+                elif panel.open:
                     with show.errors_under(inputs):
                         draw()
         with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+from unittest.mock import patch
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.tensors.examples.lecture import PROGRAM
 from core.tensors.examples.presets import LECTURE
+from core.tensors.sealed.trust import Site
 from pages.common.registry import FLOATS, TENSORS
 from pages.tensors.inputs import GROUPS, MORE
 from tests.app.test_pages import APP
@@ -69,14 +71,42 @@ def test_every_claim_stands_in_one_place() -> None:
 
 def test_links_to_panels_that_are_gone_still_open() -> None:
     """Fields that nothing asks for any more are left aside."""
-    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path)
     gone = {"back": "true", "neg": "Both reversed", "typed": "true", "names": "x: a = 2", "moved": "true", "many": "-3"}
-    for name, text in {**gone, "dshape": "no", "x": "x.t()", "v": "3"}.items():
-        app.query_params[name if name == "v" else f"t_{name}"] = text
-    app.run()
+    app = from_link(**gone, dshape="no", x="x.t()", v="3")
     assert not app.exception
     assert not errors(app)
     assert "view" in answer(app)
+
+
+def from_link(**fields: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path)
+    app.query_params.update({name if name == "v" else f"t_{name}": text for name, text in fields.items()})
+    return app.run()
+
+
+def test_code_of_a_link_waits_for_a_click_unless_it_is_napkins_own() -> None:
+    app = from_link(x="y = x.t() + 41\nprint(y.sum())", view="x.t()[:1]", shared="true")
+    assert "261" not in said(app)
+    assert app.text_area(key="t_x").value.startswith("y = x.t()")
+    app.button(key="t_run:x").click().run()
+    assert "261" in said(app)
+    parts = len(app.get("bidi_component"))
+    app.button(key="t_run:view").click().run()
+    assert len(app.get("bidi_component")) > parts
+    app.text_area(key="t_x").set_value("print(x.sum() * 101)").run()
+    assert "1515" in said(app)
+    assert [button.key for button in app.button if ":run" in str(button.key)] == []
+    assert "copies <b>24" in answer(from_link(x="x.transpose(1, 0).contiguous().view(2, 3)"))
+
+
+@pytest.mark.parametrize("site", [Site(sealed=False), Site(sealed=True, why="No seal here.")])
+def test_without_a_seal_only_napkins_own_code_runs(page: AppTest, site: Site) -> None:
+    with patch("pages.tensors.inputs.site", lambda: site):
+        page.text_area(key="t_x").set_value("print(x.sum() * 101)").run()
+        assert "1515" not in said(page)
+        assert not page.exception
+        page.text_area(key="t_x").set_value(LECTURE[0].source).run()
+        assert ("storage cell" in answer(page)) is not site.sealed
 
 
 def said(page: AppTest) -> str:
@@ -92,9 +122,7 @@ def test_a_bad_value_leaves_the_last_good_one_in_force() -> None:
 
 
 def test_a_panel_says_of_a_tensor_that_is_only_counted_that_it_is_too_large() -> None:
-    app = AppTest.from_file(APP, default_timeout=PATIENCE_S).run().switch_page(TENSORS.path)
-    app.query_params.update({"t_x": "x.clone()", "t_shape": "49152, 12288", "t_dtype": "float32", "t_shared": "true"})
-    app.run()
+    app = from_link(x="x.clone()", shape="49152, 12288", dtype="float32", shared="true")
     assert errors(app) == []
     assert "65,536" in said(app)
 

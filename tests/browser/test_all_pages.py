@@ -228,12 +228,12 @@ def test_a_fresh_server_answers_a_deep_link_and_shows_a_frame_before_torch(
         )
         page.goto(f"{base}/{TENSORS.url_path}", wait_until="commit")
         page.locator(".np-answer").wait_for()
-        expect(page.get_by_text("Loading torch")).to_have_count(0)
+        expect(page.get_by_text("Starting PyTorch")).to_have_count(0)
         first = {
             part: next(i for i, frame in enumerate(sent) if part in frame)
-            for part in (b"Code on x", b"Loading torch", b'class="np-answer')
+            for part in (b"Code on x", b"Starting PyTorch", b'class="np-answer')
         }
-        assert first[b"Code on x"] <= first[b"Loading torch"] < first[b'class="np-answer']
+        assert first[b"Code on x"] <= first[b"Starting PyTorch"] < first[b'class="np-answer']
 
 
 def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]) -> None:

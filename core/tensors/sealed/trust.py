@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from core.fields import read_link
 from core.limits import cached
 from core.rows import read_rows
+from core.tensors.examples.overlap import HAZARDS
 
 Verdict: TypeAlias = Literal["run", "wait", "refuse"]
 
@@ -103,7 +104,7 @@ def known_programs() -> frozenset[str]:
     rows = [(row.get("page", ""), row[column]) for table, column in _LINKS.items() for row in read_rows(table)]
     links = [read_link(f"{page}?{fields}" if page else fields) for page, fields in rows]
     linked = [link.fields["x"] for link in links if link.page == "tensors" and "x" in link.fields]
-    return frozenset(map(_tidied, (*programs, *linked, *_EXERCISES)))
+    return frozenset(map(_tidied, (*programs, *linked, *_EXERCISES, *(hazard.view for hazard in HAZARDS))))
 
 
 def _code(table: str, cell: str) -> str:
