@@ -123,11 +123,10 @@ class LayerWork:
     experts’, which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the
     model and its prediction modules, with so many logits. inside: of the dense ones those of dense layers' feed-forward
     network, of shared experts, and of the projection up from latents. last, routed_last: the product that dense layers,
-    or an expert, end with, in ``dense``, or ``routed``, too. norms, residuals: bytes per token of
-    both, as far as sequence parallelism divides them; inner: of the other operations on single elements; gated: of
-    activation functions among them, in networks and in experts. qkv, result: elements per token that the attention core
-    reads and writes. heads: of attention. whole_tiles: whether their width is a multiple of 8. scan_flop, scan_bytes:
-    per token, of moving a state on.
+    or an expert, end with, in ``dense``, or ``routed``, too. norms: bytes per token of what sequence parallelism
+    divides; inner: of the other operations on single elements; gated: of activation functions among them, in networks
+    and in experts. qkv, result: elements per token that the attention core reads and writes. heads: of attention.
+    whole_tiles: whether their width is a multiple of 8. scan_flop, scan_bytes: per token, of moving a state on.
     dispatched: elements of a token on its way to all its experts.
     """
 
@@ -137,9 +136,7 @@ class LayerWork:
         self.inside = {module: Products(element) for module in ("mlp", "moe", "mla_up_proj")}
         self.router, self.head = Products(BYTES_16BIT), Products(BYTES_16BIT)
         self.inner, self.qkv, self.gated = DividedAmount(), DividedAmount(), {"mlp": 0.0, "moe": 0.0}
-        self.logits = self.norms = self.residuals = self.result = self.heads = self.scan_flop = self.scan_bytes = (
-            self.dispatched
-        ) = 0.0
+        self.logits = self.norms = self.result = self.heads = self.scan_flop = self.scan_bytes = self.dispatched = 0.0
 
 
 @cached("results_kept")
@@ -176,13 +173,12 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
                 read = None if last else x
             case ops.IndexCore():
                 pass
-            case ops.AttentionCore(reads=(q, k, v)) if op.every == 1:
-                rotary, kv = isinstance(maker[q], ops.Rope), most_ranks(k.split, (op,))
-                turned = share * (each.rotary if rotary else 4.0)
-                work.inner[math.inf] += turned * q.width
-                work.inner[kv] += turned * (k.width + v.width * (not rotary))
-                work.qkv[math.inf] += share * q.width
-                work.qkv[kv] += share * (k.width + v.width)
+            case ops.AttentionCore(reads=(q, k, _)) if op.every == 1:
+                turned = each.rotary if isinstance(maker[q], ops.Rope) else 4.0
+                # Values count as wide as keys, and as turned with them.
+                for amount, factor in ((work.inner, turned * share), (work.qkv, share)):
+                    amount[math.inf] += factor * q.width
+                    amount[most_ranks(k.split, (op,))] += factor * 2 * k.width
                 work.result += share * y.width
                 work.heads += share * op.heads
                 work.whole_tiles &= op.key_dim % 8 == 0
@@ -197,14 +193,9 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
             case ops.Scan():
                 work.scan_flop += share * weight_flop(op)
                 work.scan_bytes += share * _scan_bytes(op, _CHUNK[spec.mixer.kind if spec.mixer else "mamba"])
-            case ops.Norm() if op.block != "mixer":
-                moved = share * y.width * (norm_traffic(spec, implementation) - RESIDUALS) / 2
-                if y.split == "sequence":
-                    work.norms += moved
-                else:
-                    work.inner[most] += moved
             case ops.Add() if y.stream and op.block in multiplied:
-                work.residuals += share * y.width * (RESIDUALS / 2 + implementation.dropout)
+                # A norm for each: those of queries and keys, of latents, and after blocks move nothing.
+                work.norms += share * y.width * (norm_traffic(spec, implementation) / 2 + implementation.dropout)
             case ops.Dispatch():
                 work.dispatched += op.layers / mixed * op.copies * y.width
             case _:

@@ -22,8 +22,6 @@ from core.step_time.error_ranges import coverage_of, range_of
 from core.step_time.formulas import constants_of, family_of, nodes_met, step_constants
 from core.step_time.running import TUNINGS, Running, Software
 from core.step_time.step import default_states, step_over, step_time
-from core.step_time.work import layer_work
-from core.training.activations.tensors import FUSED
 from core.training.layout import Layout, LayoutError, allowed, check
 from tests.every import every
 
@@ -80,21 +78,6 @@ def test_many_plans_are_each_plan_alone(name: str) -> None:
         for part in fields(time):
             value = float(np.broadcast_to(getattr(time, part.name), 24)[i])
             assert getattr(alone, part.name) == pytest.approx(value, rel=1e-12), (i, part.name)
-
-
-def test_attention_and_norms_move_what_they_read_and_write() -> None:
-    """Values as wide as they are, keys turned once, and every norm: two a layer, four in Gemma 2, those of queries and
-    keys, and of latents. One kernel reads and writes a norm's elements, and two of a residual and a sum."""
-    low = model_named("DeepSeek-V3").spec
-    assert layer_work(low, FUSED, 2.0).qkv.on(1) == 128 * (192 + 192 + 128)
-    llama, gemma = (model_named(name).spec for name in ("Llama 3.1 8B", "Gemma 2 9B"))
-    plain, turned = (layer_work(replace(llama, positions=how), FUSED, 2.0) for how in ("none", "rotary"))
-    assert turned.inner.on(1) - plain.inner.on(1) == 6 * (32 + 8) * 128 - 4 * (32 + 8 + 8) * 128
-    for spec, norms in ((llama, 2 * 4096), (gemma, 4 * 3584), (low, 2 * 7168 + 1536 + 512)):
-        work = layer_work(replace(spec, mtp_modules=0), FUSED, 2.0)
-        assert (work.norms, work.residuals) == (4 * norms, 12 * spec.hidden)
-    normed = layer_work(replace(llama, qk_norm="head"), FUSED, 2.0)
-    assert normed.inner.on(1) - turned.inner.on(1) == 4 * (32 + 8) * 128
 
 
 def test_without_parallelism_nothing_is_sent() -> None:
