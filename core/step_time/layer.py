@@ -22,9 +22,11 @@ from core.step_time.formulas import (
 from core.step_time.running import BITS, GROUPED, Running, Speeds
 from core.step_time.work import (
     BYTES_16BIT,
+    RESIDUALS,
     LayerWork,
     Products,
     layer_work,
+    norm_traffic,
     square_flop,
     traffic_of,
 )
@@ -191,7 +193,7 @@ class RankTimes:
         work, t = self.work, self.d.tensor
         if module == LayerModule.NORMS:
             divided = pick(self.d.sequence_parallel > 0, t, 1.0)
-            return self._moved(work.norms / divided), 0.0
+            return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / divided), 0.0
         if module == LayerModule.ACTIVATION:
             return self._moved((work.gated["mlp"] + self.widened * work.gated["moe"]) / t), 0.0
         if module == LayerModule.UP_PROJECTION:
@@ -233,9 +235,7 @@ class RankTimes:
         work, d, moe = self.work, self.d, self.spec.experts
         divided = pick(d.sequence_parallel > 0, d.tensor, 1.0)
         again = (self.widened - 1.0) * work.gated["moe"] / d.tensor
-        seconds = (
-            self._moved((work.norms + work.residuals) / divided + work.inner.on(d.tensor) + again) + self._sorted()
-        )
+        seconds = self._moved(work.norms / divided + work.inner.on(d.tensor) + again) + self._sorted()
         if self.bits >= 16:
             return seconds
         read = work.dense.read.on(d.tensor)

@@ -13,7 +13,7 @@ from core.benchmark.record import Record
 from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.models.spec_error import SpecError
-from core.step_time.layer_roofline import LayerPrediction, predict_layer
+from core.step_time.single_layer import LayerPrediction, predict_layer
 from core.units import format_bytes, format_duration, format_quantity
 
 HEADINGS = ("Step", "Predicted", "Measured", "Measured / predicted", "Memory predicted", "Memory measured", "Ratio")

@@ -167,12 +167,12 @@ def test_under_a_pipeline_software_keeps_weights_whole_or_gathers_them_again() -
 
 
 def test_who_tuned_a_run_decides_its_range_and_nothing_else() -> None:
-    """Printed without torch.compile: 876 tokens a second [torchtitan PR 1690]. The less tuned, the wider the range."""
+    """Printed without torch.compile: 876 tokens a second, which no range of tuned steps holds [torchtitan PR 1690]."""
     texts = {**_TITAN, "gpu": "H100 96 GB (OCP)", "mbs": "16", "gb": "64 sequences", "lay": "own"}
     printed = 16 * 4096 / 8 / 876
     results = [timed_estimate(plan_from({**texts, "tun": tuned})).step for tuned in TUNED_BY]
     assert len({result.seconds for result in results}) == 1
-    assert all(result.low < printed < result.high for result in results)
+    assert [result.low < printed < result.high for result in results] == [False, True, True]
     assert all(more.low > less.low and more.high < less.high for more, less in pairwise(results))
     assert timed_estimate(plan_from(texts)).step == results[list(TUNED_BY).index(USUAL_TUNING)]
 

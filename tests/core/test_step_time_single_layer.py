@@ -9,8 +9,8 @@ import pytest
 from core.benchmark.layer import default_layer, layer_flop, layer_parameters
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
-from core.step_time.layer_roofline import predict_layer
 from core.step_time.running import StepTime
+from core.step_time.single_layer import predict_layer
 from core.step_time.step import Rates
 
 LLAMA = default_layer("cuda")
