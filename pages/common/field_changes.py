@@ -100,7 +100,7 @@ def begin_batch(inputs: Inputs, plan: Plan) -> None:
 def choose_rates(inputs: Inputs, plan: Plan) -> None:
     """Let a user choose whose rates count: the datasheet's, the plan's, or the last measured of its device."""
     from core.benchmark.datasheet import datasheet_of  # all three take a while to import, and few open the box
-    from core.planning.form.links import with_measured_rates
+    from core.planning.form.measured_rates import with_measured_rates
     from core.store.last_measured import last_measured
 
     datasheet = {field.id: "" for field in MEASURED_FIELDS}

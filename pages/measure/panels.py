@@ -10,7 +10,7 @@ from core.benchmark.points import Kind, Point
 from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
 from core.formula import Explanation
-from core.planning.form.links import named, with_measured_rates
+from core.planning.form.measured_rates import named, with_measured_rates
 from core.step_time.predicted_measured import HEADINGS, predicted_against_measured
 from core.views.benchmark import charts, common, matmul, others, roofline
 from core.wording import listed

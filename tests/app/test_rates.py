@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
 from core.planning.estimate import timed_estimate
-from core.planning.form.links import with_measured_rates
+from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_of
 from core.store import last_measured
 from core.views.search import text

@@ -12,7 +12,7 @@ from core.benchmark.datasheet import datasheet_of
 from core.benchmark.points import DeviceFacts, Outcome, Point, Refusal, Regime
 from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.benchmark.record import Record
-from core.planning.form.links import with_measured_rates
+from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_from
 from core.planning.form.whole_run import ORIGIN
 from core.planning.measured import rates_of, rates_origin

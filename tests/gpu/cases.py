@@ -11,7 +11,7 @@ from core.benchmark.record import Record
 from core.models.configs.config import from_hf_config
 from core.models.spec_text import write_spec
 from core.planning.estimate import timed_estimate
-from core.planning.form.links import with_measured_rates
+from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.activations.tensors import COMPILED_WHOLE
 from core.training.device.host import foreach_update

@@ -1,18 +1,13 @@
-"""Plans as texts for links: what was given, solved, or measured."""
+"""Plans as texts for links: what was given, or solved."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
-from core.benchmark.datasheet import datasheet_of
-from core.benchmark.rates import measured_rates
-from core.benchmark.record import Record
 from core.fields import Field, ParsedForm
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import SEARCH
 from core.planning.form.plan_form import (
-    ACCELERATOR,
     COUNT,
     FEWEST,
     FIND,
@@ -24,36 +19,8 @@ from core.planning.form.plan_form import (
     WITHIN,
 )
 from core.planning.form.training import OWN_FIELDS, POLICY, TRAINED_PART
-from core.planning.form.whole_run import DEADLINE, LIMITS, ORIGIN, RATE_FIELDS, WHOLE, origin_text
-from core.planning.measured import KIND_OF
+from core.planning.form.whole_run import DEADLINE, LIMITS, WHOLE
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
-from core.units import format_quantity
-
-
-def with_measured_rates(record: Record) -> dict[str, str]:
-    """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
-    is this device; nothing where it gives no rate, the device was in use, or is a slice of a GPU.
-
-    Values and not the measurement's name: the texts mean the same where nobody has it.
-    """
-    rates, sheet = measured_rates(record).rates.known, datasheet_of(record)
-    if record.in_use or not rates or sheet.part:
-        return {}
-    texts: dict[str, str] = {}
-    for name, rate in rates:
-        texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
-    day = datetime.fromtimestamp(record.started, UTC)
-    texts[ORIGIN.id] = origin_text(record.facts.name if record.facts else "", f"{day.day} {day:%b %Y}")
-    if len(sheet.rows) == 1:
-        texts[ACCELERATOR.id] = sheet.rows[0].name
-    return texts
-
-
-def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The rates among such texts, by what a plan calls them."""
-    return [
-        (field.label.removeprefix("Measured, "), texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts
-    ]
 
 
 def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
