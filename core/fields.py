@@ -307,7 +307,7 @@ class Form:
             except QuantityError as wrong:
                 text = (good or {}).get(item.id, item.default)
                 values[item.id] = self._value(item, text)
-                used = f"Still using {text}." if text else "It counts as empty."
+                used = f"Still using {text}." if text else "Napkin treats the field as empty."
                 problems.append(Problem(item.id, f"{wrong.about(item.label)} {used}"))
             used_texts[item.id] = text
         other = {name: text for name, text in self.derive(values).items() if text != used_texts[name]}

@@ -18,8 +18,8 @@ class NothingTypedError(QuantityError):
     """Nothing was typed where a quantity belongs."""
 
     def about(self, field: str) -> str:
-        """ "Parameters is empty. Type a count, for example 70B." """
-        return f"{field} is empty.{str(self).removeprefix('Empty.')}"
+        """ "Parameters is empty. Enter a parameter count such as 70B." """
+        return f"{field} is empty.{str(self).removeprefix('This field is empty.')}"
 
 
 FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -125,6 +125,6 @@ def in_dollars(text: str) -> str:
     Raises `QuantityError` for another currency.
     """
     if _OTHER_MONEY.search(text):
-        raise QuantityError(f"“{text.strip()}” is not in dollars, and all amounts here are. For example: $2.50 or $5M.")
+        raise QuantityError(f"“{text.strip()}” is not in dollars. Enter an amount such as $2.50 or $5M.")
     plain = _PER_HOUR.sub("/h", _DOLLARS.sub("$", text))
     return plain.replace("$", " ") if plain.count("$") == 1 else plain

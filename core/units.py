@@ -215,7 +215,7 @@ def format_money(value: float, digits: int = 3) -> str:
     elif abs(value) >= 1e18:
         text = scientific(value, digits)
     else:
-        text = " ".join(_scaled(value, LETTER_POWERS, 10, digits))
+        text = "".join(_scaled(value, LETTER_POWERS, 10, digits))
     return QuantityText(f"${text}", value, "USD")
 
 
@@ -257,7 +257,7 @@ def _written(value: float, kind: Kind, digits: int) -> str:
         text = f"{value:,.0f}" if exact else scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
         return f"{text} {singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
     if kind == "ratio":
-        return f"{significant(100 * value, max(digits - 1, 1))} %"
+        return f"{significant(100 * value, max(digits - 1, 1))}%"
     if kind == "flop":
         return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
     if kind == "kg_co2" and abs(value) >= 1000:
@@ -339,19 +339,17 @@ _DURATION_SUFFIXES = {
 
 _GRAMMARS: dict[Kind, _Grammar] = {
     "count": _Grammar("a count", "70B, 1.5T, 16,384 or 6e24", _COUNT_SUFFIXES),
-    "parameters": _Grammar(
-        "a number of parameters", "70B or 70B parameters", _counted("parameters", "params", "weights")
-    ),
+    "parameters": _Grammar("a parameter count", "70B or 70B parameters", _counted("parameters", "params", "weights")),
     "accelerators": _Grammar(
-        "a number of accelerators", "1,024 or 1,024 accelerators", _counted("accelerators", "gpus", "chips", "tpus")
+        "an accelerator count", "1,024 or 1,024 accelerators", _counted("accelerators", "gpus", "chips", "tpus")
     ),
-    "tokens": _Grammar("a number of tokens", "15T or 15T tokens", _counted("tokens")),
-    "length": _Grammar("a number of tokens", "8,192 or 64k", _LENGTH_SUFFIXES),
+    "tokens": _Grammar("a token count", "15T or 15T tokens", _counted("tokens")),
+    "length": _Grammar("a token count", "8,192 or 64k", _LENGTH_SUFFIXES),
     "days": _Grammar("a number of days", "30 or 30 days", _counted("days")),
-    "tokens_per_s": _Grammar("a rate of tokens", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
+    "tokens_per_s": _Grammar("a token rate", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
     "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
     "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)}),
-    "flop": _Grammar("a number of FLOPs", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
+    "flop": _Grammar("a FLOP count", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
     "flop_per_s": _Grammar("a FLOP rate", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
     "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
     "bytes_binary": _Grammar("a size in bytes", "80 GiB, 80 GB or 8e10", _BYTE_SUFFIXES),
@@ -390,7 +388,9 @@ def _factors(keyed: str) -> list[str]:
     """The numbers of a product, of which there may be so many; one for what is none."""
     parts = _TIMES.split(keyed)
     if len(parts) > limit("product_factors"):
-        raise QuantityError(f"A product may have at most {limit('product_factors')} numbers. For example: 400000*1024.")
+        raise QuantityError(
+            f"A product may have at most {limit('product_factors')} numbers. Enter a value such as 400000*1024."
+        )
     return parts
 
 
@@ -404,11 +404,11 @@ def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
     if match["exponent"]:
         exponent = int(match["exponent"])
         if abs(exponent) > 400:
-            raise QuantityError(f"“{text.strip()}” is outside every useful range. For example: {grammar.example}.")
+            raise QuantityError(f"“{text.strip()}” is too large or too small. Enter a value such as {grammar.example}.")
         value *= Fraction(10) ** exponent
     if match["power"]:
         if value > 10_000 or int(match["power"]) > 100:
-            raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
+            raise QuantityError(f"“{text.strip()}” is too large a power. Enter a value such as 2^20.")
         value = value ** int(match["power"])
     return value
 
@@ -447,8 +447,8 @@ def parse_quantity(
     if len(text) > cap:
         raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
     if not text.strip():
-        raise NothingTypedError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
-    refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
+        raise NothingTypedError(f"This field is empty. Enter {grammar.what} such as {grammar.example}.")
+    refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. Enter a value such as {grammar.example}.")
     plain_text = keyed(text)
     *factors, last = _factors(in_dollars(plain_text) if kind.startswith("usd") else plain_text)
     match = _NUMBER.fullmatch(last)
@@ -472,10 +472,10 @@ def parse_quantity(
     try:
         number = float(value)
     except OverflowError:
-        raise QuantityError(f"“{text.strip()}” is too large. For example: {grammar.example}.") from None
+        raise QuantityError(f"“{text.strip()}” is too large. Enter a value such as {grammar.example}.") from None
     if whole and not number.is_integer():
         meant = _GROUPED_BY_POINT.sub(r"\1,\2", text.strip())
-        near = f"Did you mean {meant}?" if meant != text.strip() else f"For example: {grammar.example}."
+        near = f"Did you mean {meant}?" if meant != text.strip() else f"Enter a value such as {grammar.example}."
         raise QuantityError(f"“{text.strip()}” is not a whole number. {near}")
     if not low <= number <= high:
         raise QuantityError(_range_message(text, number, kind, low, high))
@@ -485,10 +485,10 @@ def parse_quantity(
 def _range_message(text: str, value: float, kind: Kind, low: float, high: float) -> str:
     shown_low, shown_high = _bound(low, kind), _bound(high, kind)
     if math.isinf(high):
-        return f"“{text.strip()}” is too small: at least {shown_low}."
+        return f"“{text.strip()}” is too small. Enter at least {shown_low}."
     unclear = kind == "ratio" and 1 < value < IN_PERCENT and "%" not in text
     meant = f" Did you mean {significant(value)}%?" if unclear else ""
-    return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}.{meant}"
+    return f"“{text.strip()}” is out of range. Enter a value from {shown_low} to {shown_high}.{meant}"
 
 
 def _bound(value: float, kind: Kind) -> str:

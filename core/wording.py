@@ -5,9 +5,19 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from unicodedata import bidirectional
 
-from core.units import QuantityText, format_count, format_money, format_quantity, scientific, significant
+from core.units import (
+    QuantityText,
+    format_count,
+    format_duration,
+    format_money,
+    format_quantity,
+    scientific,
+    significant,
+)
 
 _UNSEEN = re.compile(
     "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -23,18 +33,18 @@ _MARKS = 4
 
 
 def signed(share: float) -> str:
-    """A difference as a signed percentage: ``+18.5 %``, ``−0.02 %``."""
+    """A difference as a signed percentage: ``+18.5%``, ``−0.02%``."""
     digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.000995 else 3
-    return QuantityText(f"{share:+,.{digits}%}".replace("-", "−").replace("%", " %"), share)
+    return QuantityText(f"{share:+,.{digits}%}".replace("-", "−"), share)
 
 
 def percent(share: float) -> str:
-    """A share to three digits: ``38.4 %``; one that is next to nothing without its zeros."""
-    return QuantityText("under 0.0001 %", 1e-6, bound=True) if 0 < share < 1e-6 else format_quantity(share, "ratio")
+    """A share to three digits: ``38.4%``; one that is next to nothing without its zeros."""
+    return QuantityText("under 0.0001%", 1e-6, bound=True) if 0 < share < 1e-6 else format_quantity(share, "ratio")
 
 
 def interval(values: Sequence[float]) -> str:
-    """``38–43 %`` of a sorted tuple of shares; a single one as it is."""
+    """``38–43%`` of a sorted tuple of shares; a single one as it is."""
     if len(values) == 1:
         return percent(values[0])
     return f"{100 * values[0]:.3g}–{percent(values[-1])}"
@@ -54,14 +64,18 @@ def seconds_text(value: float, digits: int = 3) -> QuantityText:
 def percent_of_whole(share: float) -> str:
     """A part of a whole in percent, to two decimals."""
     shown = share >= 5e-5
-    return QuantityText(f"{100 * share:.2f} %" if shown else "under 0.01 %", share if shown else 1e-4, bound=not shown)
+    return QuantityText(f"{100 * share:.2f}%" if shown else "under 0.01%", share if shown else 1e-4, bound=not shown)
+
+
+_ENDS = re.compile(r"(\$?)(−?[\d.,]+)(.*)")
 
 
 def span(low: str, high: str) -> str:
-    """Two quantities as a range, a unit that both have only once: ``193–512 days``, ``$14.2–44 M``."""
-    number, _, unit = low.rpartition(" ")
-    if number and high.endswith(f" {unit}"):
-        low, high = number, high.removeprefix("$")
+    """Two quantities as a range, a sign and a unit that both have only once: ``193–512 days``, ``$14.2–44M``."""
+    first, last = _ENDS.fullmatch(low), _ENDS.fullmatch(high)
+    if first and last and first[1] == last[1]:
+        unit = last[3] if first[3] == last[3] else ""
+        return f"{low.removesuffix(unit)}–{high.removeprefix(first[1])}"
     return f"{low}–{high}"
 
 
@@ -76,8 +90,10 @@ def plural(value: float, noun: str) -> str:
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """``a, b and c``."""
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
+    """``a and b``, or ``a, b, and c``."""
+    if len(words) < 3:
+        return f" {last} ".join(words)
+    return f"{', '.join(words[:-1])}, {last} {words[-1]}"
 
 
 _KNOWN = {
@@ -100,7 +116,7 @@ def price(low: float, high: float) -> str:
 
 
 def dollars(value: float) -> str:
-    """``$5.6 M``, ``under $0.01`` or ``unknown``."""
+    """``$5.6M``, ``under $0.01`` or ``unknown``."""
     return QuantityText("under $0.01", 0.01, "USD", bound=True) if 0 < value < 0.005 else format_money(value)
 
 
@@ -122,9 +138,79 @@ def apart_as_shown(a: float, b: float) -> float:
     return abs(float(f"{a:.3g}") - float(f"{b:.3g}")) or abs(a - b)
 
 
+_SURE = 0.99
+
+
+def chance(probability: float) -> str:
+    """A probability in whole percent: ``38%``; what is nearly certain not as if it were."""
+    if probability > _SURE:
+        return f"over {_SURE:.0%}"
+    return f"under {1 - _SURE:.0%}" if probability < 1 - _SURE else f"{probability:.0%}"
+
+
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    "count": lambda value: format_count(value, 3),
+    "exact": lambda value: f"{value:,.0f}",
+    "number": lambda value: significant(value, 3),
+    "factor": lambda value: f"{significant(value, 3)}×",
+    "percent": percent,
+    "fine_percent": percent_of_whole,
+    "chance": chance,
+    "signed": signed,
+    "tokens": lambda value: format_quantity(value, "tokens", 3),
+    "parameters": lambda value: format_quantity(value, "parameters", 3),
+    "rate": lambda value: f"{amount(value, 3)} tokens/s",
+    "days": lambda value: format_duration(86400 * value, 3),
+    "time": lambda value: format_duration(value, 3),
+    "dollars": rent,
+    "price": lambda value: format_quantity(value, "usd_per_hour"),
+    "GiB": lambda value: format_quantity(value, "bytes_binary", 3),
+    "GB": lambda value: format_quantity(value, "bytes", 3),
+    "FLOP": lambda value: format_quantity(value, "flop", 3),
+    "FLOP/s": lambda value: format_quantity(value, "flop_per_s"),
+    "FLOP/B": lambda value: format_quantity(value, "flop_per_byte", 3),
+    "hours": lambda value: amount(value, 3),
+    "W": lambda value: format_quantity(value, "watts", 3),
+    "Wh": lambda value: format_quantity(value, "watt_hours", 3),
+    "CO2": lambda value: format_quantity(value, "kg_co2", 3),
+}
+"""How a number is written in a sentence, by the name that a placeholder gives: days are days, and time is seconds; all
+else is in base units."""
+
+
+class Amount(NamedTuple):
+    """A number, or a range of a low and a high end, with the name of its format in `FORMATS`."""
+
+    value: float | tuple[float, float]
+    kind: str
+
+
+def format_value(value: float | tuple[float, float], kind: str) -> str:
+    """Write a number, or a range of a low and a high end, as `FORMATS` has it. Raises `KeyError` for no such format."""
+    write = FORMATS[kind]
+    if not isinstance(value, tuple):
+        return write(value)
+    low, high = map(write, value)
+    return low if low == high else span(low, high)
+
+
 def plain(text: str) -> str:
     """A sentence without its marks of emphasis, as a screen reader says it."""
     return text.replace("**", "")
+
+
+_OURS = re.compile(r"[*`^]")
+
+
+def unmarked(text: str) -> str:
+    """``text`` for a sentence in our small markup, of which none is in it: word joiners, which nobody sees, part its
+    marks from what they would mark. A name written from right to left takes no number behind it along."""
+    return isolated(_OURS.sub("\\g<0>\u2060", text))
+
+
+def isolated(text: str) -> str:
+    """``text``, whose direction of writing does not reach beyond it."""
+    return f"\u2068{text}\u2069" if any(bidirectional(c) in ("R", "AL", "AN") for c in text) else text
 
 
 def cleaned(text: str, most: int, *, lines: bool = False) -> str:

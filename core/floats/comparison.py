@@ -91,11 +91,11 @@ class Stored:
 
 
 def percent(ratio: Fraction) -> str:
-    """``ratio`` in percent to three digits, or to as many as it takes not to read as 100 % where it is not."""
+    """``ratio`` in percent to three digits, or to as many as it takes not to read as 100% where it is not."""
     share = 100 * ratio
     texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
     text = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")
-    return f"{text or rounded(share, 3)} %"
+    return f"{text or rounded(share, 3)}%"
 
 
 def store(

@@ -241,7 +241,7 @@ def takeaway(scope: Microscope) -> str:
     if scope.exact:
         return f"Nothing to round: {title} holds this number exactly, and every mode keeps it."
     low, high = (brief(v, scope.fmt.decimal_digits + 3) for v in (scope.low, scope.high))
-    where = f"**{shares(scope.position)[0]} %** of the way from {low} to {high}"
+    where = f"**{shares(scope.position)[0]}%** of the way from {low} to {high}"
     if scope.position == Fraction(1, 2):
         return f"Exactly halfway from {low} to {high}: a **tie**, which only the rule for ties decides."
     near = "up" if scope.position > Fraction(1, 2) else "down"

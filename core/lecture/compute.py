@@ -113,7 +113,7 @@ def mostly_matmul() -> Finding:
         )
         share = matmul_share([operation for operation in layer if operation.phase != "update"])
         lowest = min(lowest, share)
-        shares.append(f"{name} {100 * share:.2f} %")
+        shares.append(f"{name} {100 * share:.2f}%")
         steps += [
             titled(
                 f"{name}: {operation.name[0].lower()}{operation.name[1:]}, forward", operation.placed.explanations[0]
@@ -187,7 +187,7 @@ def adding() -> Finding:
         f"{multiplied.value / added.value:,.0f} times as many",
         added.value == n * n and multiplied.value == 2 * n**3,
         (titled("Adding", added), titled("Multiplying", multiplied)),
-        shown=(f"{100 * share:.2f} % of a layer’s FLOPs",),
+        shown=(f"{100 * share:.2f}% of a layer’s FLOPs",),
     )
 
 
@@ -261,7 +261,7 @@ def embedding_share() -> Finding:
         f"parameters they are {', '.join(shares)}",
         each == 2 and off[0] > 0.25 > 0.02 > off[1],
         tuple(steps),
-        shown=(f"{100 * head.flop / whole.forward:.1f} %",),
+        shown=(f"{100 * head.flop / whole.forward:.1f}%",),
         how="Looking up a row of a table multiplies nothing, the head multiplies each of its weights. GPT-2 uses one "
         "table for both: it counts once in P, and its FLOPs once, in the head.",
     )

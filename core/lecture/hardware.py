@@ -54,7 +54,7 @@ def good_mfu() -> Finding:
         "each as printed, and the quantiles of these figures. Benchmarks of one source are many rows, so this is no "
         "fair sample of training runs."
     )
-    median = f"half below {100 * spread.median:.0f} %"
+    median = f"half below {100 * spread.median:.0f}%"
     return Finding(spread.text, 0.3 < spread.median < 0.55 and spread.highest < 0.9, how=how, shown=(median,))
 
 

@@ -69,7 +69,7 @@ def tiny() -> Finding:
 def range_of_bf16() -> Finding:
     ratio = 100 * float(BF16.max_finite / FP32.max_finite)
     text = (
-        f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1f} %); "
+        f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1f}%); "
         f"smallest normal equal; smallest subnormal {rounded(BF16.min_subnormal, 3)} "
         f"against {rounded(FP32.min_subnormal, 3)}"
     )

@@ -8,12 +8,12 @@ from core.formula import Explanation
 from core.lecture.claims import Finding, titled
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import TensorLayout, bounds
-from core.tensors.operations.table import ROWS, Group
+from core.tensors.operations.table import ROWS
 from core.tensors.view_rule import explain_view
 
-VIEW: Group = "Always a view"
-EITHER: Group = "A view if it can, else a copy"
-PICKED: Group = "Picked into a new tensor"
+VIEW: str = "Always a view"
+EITHER: str = "A view if it can, else a copy"
+PICKED: str = "Picked into a new tensor"
 
 
 def _transposed(layout: TensorLayout) -> TensorLayout:

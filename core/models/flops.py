@@ -265,6 +265,6 @@ def conventions(spec: TransformerSpec, seq_len: int) -> tuple[Convention, ...]:
         Convention("rule", f"6ND, N all {'active ' if spec.experts else ''}parameters", train_flop_6nd(active, 1)),
         Convention("kaplan", "6ND, N without embeddings (Kaplan 2020)", train_flop_6nd(active - tables, 1)),
         Convention("causal", "by layer, causal attention", by_layer("causal")),
-        Convention("full", "by layer, full attention square", by_layer("full")),
-        Convention("palm", "6N and the full attention square (PaLM)", palm),
+        Convention("full", "by layer, full attention", by_layer("full")),
+        Convention("palm", "6N plus full attention (PaLM)", palm),
     )

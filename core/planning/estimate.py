@@ -29,6 +29,7 @@ from core.formula import Explanation, Formula, explain_run
 from core.hardware.accelerators import Accelerator, ceiling_of
 from core.hardware.operations import explain_device
 from core.limits import cached
+from core.messages import message
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.largest_model import DoesNotFitError
 from core.planning.layout import (
@@ -53,7 +54,6 @@ from core.runs.run_efficiency import share_of_steps, whole_run_mfu
 from core.search.launch import Launch, launches
 from core.search.request import LayoutResult, SearchRequest
 from core.training.layout import LayoutError
-from core.units import format_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class PlanEstimate:
         request = estimable_request(self.whole)
         if request is None:
             search_request(self.whole)  # says what is unknown
-            raise BudgetError("gpu", f"How long a step takes on {self.plan.accelerator} is not known.")
+            raise BudgetError("gpu", message("error.no_step_time", device=self.plan.accelerator))
         layout = plan_layout(self.whole)
         batch = int(layout.data * layout.micro_batch * layout.micro_batches)
         return replace(request, batch=batch, constraints=constraints_of(self.plan)).on(int(layout.accelerators))
@@ -302,13 +302,9 @@ def estimate(plan: Plan) -> PlanEstimate:
         raise problem
     low, middle, high = (_estimate(terms, run) for run in runs)
     if not all(math.isfinite(end.days) and end.days > 0 for end in (low, middle, high)):
-        raise BudgetError(plan.find, "These numbers go beyond what can be counted.")
+        raise BudgetError(plan.find, message("error.too_large"))
     if plan.find == "MFU" and low.mfu > 1:
-        raise BudgetError(
-            "within",
-            f"Cannot be met: it would take an MFU of {format_quantity(low.mfu, 'ratio')}, more than the whole peak. "
-            "Allow more days or accelerators, or fewer tokens or parameters.",
-        )
+        raise BudgetError("within", message("error.mfu_above_peak", mfu=low.mfu))
     with_layers = terms.model if terms.model and not terms.model.counted else None
     watts, share = drawn_power(plan.device, plan.power.draw)
     used = [
@@ -369,7 +365,9 @@ def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
     try:
         plan_layout(whole)
     except LayoutError as problem:
-        return BudgetError(FIELD_IDS.get(problem.field, problem.field), f"The layout cannot be: {problem}")
+        return BudgetError(
+            FIELD_IDS.get(problem.field, problem.field), message("error.invalid_layout", problem=str(problem))
+        )
     found = found_layout(whole)
     if found is None or found.fits or plan.own_layout:
         return None

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from core.budget.equations import BudgetError
 from core.formula import Explanation
 from core.limits import cached, limit
+from core.messages import message
 from core.planning.layout import own_layout, resolve_layout, tried_layouts
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
@@ -118,11 +119,15 @@ class DoesNotFitError(BudgetError):
     """That no layout of a plan's accelerators holds it; how many it needs is only searched for once it is told."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__("count", f"It does not fit on {int(plan.accelerators):,} × {plan.accelerator}")
+        count, device = float(int(plan.accelerators)), plan.accelerator
+        super().__init__("count", message("error.does_not_fit", accelerators=count, device=device))
         self.plan = plan
 
     def __str__(self) -> str:
-        return f"{self.args[0]}{f': it needs {self.needed:,}' if self.needed else '; take more of them, or others'}."
+        if not self.needed:
+            return str(self.args[0])
+        count, needed = float(int(self.plan.accelerators)), float(self.needed)
+        return message("error.does_not_fit_needs", accelerators=count, device=self.plan.accelerator, needed=needed)
 
     @property
     def needed(self) -> int | None:

@@ -187,3 +187,67 @@ def surer_of_deadline(a: PlanEstimate, check: Check) -> tuple[PlanEstimate, Plan
     sure = estimate(replace(plan, limits=replace(plan.limits, certainty=SURE)))
     found = next((changed_to_keep(sure, other) for other in checks(sure, None) if other.id == check.id), None)
     return (sure, found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class WayToMeet:
+    """What would meet a limit that a plan misses, or a deadline that it may well miss.
+
+    changed: the plan with more accelerators, with the tokens that the budget pays for, or with the accelerators that
+    the power limit allows; None where no number of accelerators meets a deadline. misses: other limits that it misses;
+    risks: others that it is less likely to meet.
+    """
+
+    check: Check
+    kind: Literal["accelerators", "tokens", "power", "surer", "none"]
+    accelerator: str
+    changed: PlanEstimate | None
+    misses: tuple[Check, ...] = ()
+    risks: tuple[Check, ...] = ()
+
+
+def ways_to_meet(a: PlanEstimate, every: Sequence[Check]) -> tuple[WayToMeet, ...]:
+    """For each limit of ``every`` that is missed the plan nearest to ``a`` that meets it; for a deadline that can well
+    be missed, the plan that is sure of it."""
+    found = (_way_to_meet(a, check) for check in every)
+    return tuple(way for way in found if way)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReport:
+    """The limits of a plan with an answer, and what would meet those that it misses. entered: whether any limit was
+    entered; else that of memory is the only one."""
+
+    checks: tuple[Check, ...]
+    ways: tuple[WayToMeet, ...]
+    entered: bool
+
+
+def limit_report(a: PlanEstimate) -> LimitReport:
+    """Check every limit of the plan of ``a``, and find what would meet those that it misses."""
+    every, entered = all_checks(a), a.plan.limits.has_limits
+    return LimitReport(every, ways_to_meet(a, every) if entered else (), entered)
+
+
+def _way_to_meet(a: PlanEstimate, check: Check) -> WayToMeet | None:
+    if found := surer_of_deadline(a, check):
+        now, sure = found
+        before = {other.id for other in _missed_beside(now, check)}
+        new = [other for other in _missed_beside(sure, check) if other.id not in before]
+        misses = tuple(other for other in new if math.isnan(other.probability))
+        risks = tuple(other for other in new if not math.isnan(other.probability))
+        return WayToMeet(check, "surer", a.device.name, sure, misses, risks)
+    changed = changed_to_keep(a, check)
+    if changed is None:
+        if check.met is False and check.id == "deadline" and a.find == "time":
+            return WayToMeet(check, "none", a.device.name, None)
+        return None
+    kind: Literal["tokens", "power", "accelerators"] = "accelerators"
+    kind = "tokens" if check.id == "money" else "power" if check.id == "power" else kind
+    return WayToMeet(check, kind, a.device.name, changed, _missed_beside(changed, check))
+
+
+def _missed_beside(a: PlanEstimate, check: Check) -> tuple[Check, ...]:
+    """The limits that a plan misses, other than ``check``."""
+    every = all_checks(a) if a.plan.limits.has_limits else ()
+    return tuple(other for other in every if other.met is False and other.id != check.id)

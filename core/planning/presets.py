@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.messages import message
 from core.planning.plan import FASTEST, FINE_TUNING_BATCH, OWN_LAYOUT, OWN_SHAPE, TYPED
 from core.training.precision import USUAL_POLICY
 
@@ -58,8 +59,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 """The presets of Compute budget."""
 
 REMARKS: Mapping[str, str] = {
-    LECTURE: "**50 % is the lecture’s assumption**, taken for every hour: 143.9 days. Type “published” for what runs "
-    "of this kind took.",
+    LECTURE: message("plan.preset.lecture"),
 }
 """What is to be said beside a preset."""
 

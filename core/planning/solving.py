@@ -27,6 +27,7 @@ from core.budget.equations import (
 )
 from core.hardware.accelerators import ceiling_of
 from core.limits import limit
+from core.messages import message, pick_message
 from core.models.catalog import CatalogModel
 from core.models.spec import SpecError
 from core.planning.layout import (
@@ -46,7 +47,6 @@ from core.runs.run_efficiency import Shares, is_new, published_shares, usable_ma
 from core.search.fastest import FoundLayout
 from core.training.layout import LayoutError
 from core.training.trained import EVERYTHING
-from core.units import format_quantity
 
 Array = npt.NDArray[np.float64]
 
@@ -432,23 +432,16 @@ def problem_of(terms: Terms, runs: Sequence[SolvedRun]) -> BudgetError | None:
     plan = terms.plan
     accelerators = [run.accelerators for run in runs]
     if plan.find == "accelerators" and not max(accelerators) <= limit("accelerators"):
-        most, count = format_quantity(limit("accelerators"), "count"), accelerators[MIDDLE]
-        few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
-        why = ""
-        if plan.mfu_is_of_steps:
-            why = " Failures grow with the cluster, and eat what more of it adds."
-        elif plan.expects_mfu and not math.isfinite(count):
-            why = " With this batch, more of them stay idle or wait: take more sequences a step."
-        return BudgetError(
-            "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
-        )
-    for name, field in (("parameters", "n"), ("tokens", "tokens")):
+        count = accelerators[MIDDLE]
+        finite = "needed" if math.isfinite(count) else "idle" if plan.expects_mfu else ""
+        why = "failures" if plan.mfu_is_of_steps else finite
+        return BudgetError("within", pick_message(_TOO_MANY[why], needed=count, most=float(limit("accelerators"))))
+    for name, (field, beyond) in _BEYOND.items():
         values = [getattr(run, name) for run in runs]
         if not max(values) <= limit(name):
-            most = format_quantity(limit(name), "count")
-            return BudgetError(field, f"The answer is beyond the {most} {name} that are the most here.")
+            return BudgetError(field, message(beyond, most=float(limit(name))))
         if min(values) < 1:
-            return BudgetError("within", f"So little is enough for less than one of the {name}. Allow more.")
+            return BudgetError("within", message("error.too_little"))
     if plan.mfu_is_of_steps or plan.typed_mfu is None:
         for run in runs:
             lost = terms.interruptions(run.parameters, run.accelerators)
@@ -457,21 +450,29 @@ def problem_of(terms: Terms, runs: Sequence[SolvedRun]) -> BudgetError | None:
     return None
 
 
+_TOO_MANY = {
+    "": "error.too_many",
+    "needed": "error.too_many_needed",
+    "failures": "error.too_many_failures",
+    "idle": "error.too_many_idle",
+}
+"""Why no number of accelerators is enough → the message."""
+
+_BEYOND = {"parameters": ("n", "error.beyond_parameters"), "tokens": ("tokens", "error.beyond_tokens")}
+"""What is too much → the field at fault, and the message."""
+
+
 def unanswerable(plan: Plan) -> BudgetError | None:
     """What is wrong with a question before anything is worked out."""
     if plan.lacks_model:
-        return BudgetError("shape", "No model has been read. Paste a config.json under “Model”.")
+        return BudgetError("shape", message("error.no_model"))
     if plan.find == "time" or not plan.within.in_money:
         return None
     if plan.find == "accelerators":
-        return BudgetError(
-            "within",
-            "Twice the accelerators for half the time cost the same, so money alone does not say how many: give a "
-            "time. For example: 90 days.",
-        )
+        return BudgetError("within", message("error.budget_needs_time"))
     low, high = plan.price_range
     if math.isnan(low + high):
-        return BudgetError("price", "Money buys nothing without a price per accelerator-hour: type one. Example: 2.50.")
+        return BudgetError("price", message("error.budget_needs_price"))
     if low == 0:
-        return BudgetError("price", "At no price any number of hours can be had: give a time, or a price.")
+        return BudgetError("price", message("error.budget_at_no_price"))
     return None

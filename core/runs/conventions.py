@@ -217,8 +217,8 @@ def which_mfu(
     counted = conventions(spec, seq_len)
     ways: tuple[tuple[str, str, Score, float], ...] = (
         *((way.id, way.name, "MFU", way.per_token) for way in counted),
-        ("hfu_selective", "full attention square, attention done again", "HFU", selective),
-        ("hfu_full", "full attention square, every layer done again", "HFU", everything),
+        ("hfu_selective", "full attention, core attention recomputed", "HFU", selective),
+        ("hfu_full", "full attention, every layer recomputed", "HFU", everything),
     )
     scores: list[Scored] = []
     for way, name, kind, counted_flop in ways:

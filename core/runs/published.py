@@ -25,11 +25,11 @@ from core.budget.equations import accelerator_hours, effective_utilisation, trai
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.limits import cached
+from core.messages import Message, message
 from core.models.catalog import CatalogModel, catalog
 from core.models.flop_formulas import hardware_flop_narayanan, palm_flop
 from core.models.flops import rule_gap, train_flop_6nd
 from core.rows import number, read_rows, whole
-from core.units import format_quantity
 
 HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed", "more"]
 """How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
@@ -142,15 +142,10 @@ class PrintedMfu:
     highest: float
 
     @property
-    def text(self) -> str:
+    def text(self) -> Message:
         """The spread as a sentence."""
-        low, middle, high, top = (
-            format_quantity(share, "ratio", 3) for share in (self.p10, self.median, self.p90, self.highest)
-        )
-        return (
-            f"Of {self.count} published MFUs a tenth are below {low}, half below {middle} and nine tenths below {high}"
-            f"; the highest is {top}."
-        )
+        low, mid, high, top = self.p10, self.median, self.p90, self.highest
+        return message("runs.printed", runs=float(self.count), low=low, mid=mid, high=high, top=top)
 
 
 @cached("tables_kept")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from core.runs.run_efficiency import (
     run_shares,
     shares_of,
 )
-from core.units import Kind, format_quantity
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels at which what was said is held against what happened."""
@@ -164,54 +164,52 @@ class RunFeatures:
     width: Width = "16-bit"
 
 
+DifferenceKind: TypeAlias = Literal["newer", "older", "family", "mixture", "dense", "width"]
+
+
 @dataclass(frozen=True, slots=True)
 class NearestRun:
-    """A published run as a neighbour of a plan.
+    """A published run as a neighbor of a plan.
 
     distance: 1 for a factor of ten in parameters or in tokens per parameter, one generation or another family of
-    accelerator, a mixture beside a dense model, or other widths. parts: the differences in words, the run beside the
-    plan.
+    accelerator, a mixture beside a dense model, or other widths. size, ratio: the run's parameters, and its tokens per
+    parameter, over the plan's, 1 where they are alike. differences: in what else the run differs. generations: how many
+    apart the accelerators are.
     """
 
     evidence: Evidence
     distance: float
-    parts: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The parts of the distance as one phrase."""
-        return ", ".join(self.parts)
+    size: float
+    ratio: float
+    differences: tuple[DifferenceKind, ...]
+    generations: int
 
 
-def _times(factor: float, noun: str) -> str:
-    if 1 / _ALIKE < factor < _ALIKE:
-        return f"as many {noun}"
-    return f"{format_quantity(factor, 'number', 2)} × the {noun}"
+def _alike(factor: float) -> float:
+    return 1.0 if 1 / _ALIKE < factor < _ALIKE else factor
 
 
-_STEPS = {1: "one generation", 2: "two generations", 3: "three generations"}
-
-
-def _neighbour(row: Evidence, plan: RunFeatures) -> NearestRun:
+def _neighbor(row: Evidence, plan: RunFeatures) -> NearestRun:
     own, other = find(plan.accelerator), find(row.run.accelerator)
-    work = "active parameters" if plan.mixture or row.experts else "parameters"
     size, ratio = row.run.params / plan.params, row.ratio / (plan.tokens / plan.params)
     generations = other.generation - own.generation
-    narrow = is_low_precision(row.run.accelerator, row.width)
-    differences = [
-        f"{_STEPS[abs(generations)]} {'newer' if generations > 0 else 'older'}" if generations else "",
-        f"another family of chip ({other.name})" if other.family != own.family else "",
-        ("a mixture of experts" if row.experts else "dense") if row.experts != plan.mixture else "",
-        f"{row.width} products" if narrow != is_low_precision(plan.accelerator, plan.width) else "",
-    ]
-    apart = [math.log10(size), math.log10(ratio), generations, *map(bool, differences[1:])]
-    named = [text for text in differences if text] or ["same kind"]
-    return NearestRun(row, math.hypot(*apart), (_times(size, work), _times(ratio, "tokens per parameter"), *named))
+    kinds: dict[DifferenceKind, bool] = {
+        "newer": generations > 0,
+        "older": generations < 0,
+        "family": other.family != own.family,
+        "mixture": bool(row.experts) and not plan.mixture,
+        "dense": plan.mixture and not row.experts,
+        "width": is_low_precision(row.run.accelerator, row.width) != is_low_precision(plan.accelerator, plan.width),
+    }
+    differences: tuple[DifferenceKind, ...] = tuple(kind for kind, differs in kinds.items() if differs)
+    apart = [kind for kind in differences if kind not in ("newer", "older")]
+    distance = math.hypot(math.log10(size), math.log10(ratio), generations, *map(bool, apart))
+    return NearestRun(row, distance, _alike(size), _alike(ratio), differences, abs(generations))
 
 
 def nearest_runs(plan: RunFeatures, rows: Sequence[Evidence], most: int) -> tuple[NearestRun, ...]:
     """Those of published ``rows`` that are most like ``plan``, the nearest first."""
-    return tuple(sorted((_neighbour(row, plan) for row in rows), key=attrgetter("distance"))[:most])
+    return tuple(sorted((_neighbor(row, plan) for row in rows), key=attrgetter("distance"))[:most])
 
 
 @cached("results_kept")
@@ -223,56 +221,55 @@ def _most(what: str) -> tuple[float, str]:
     return of(run), run.model
 
 
-def _past(value: float, noun: str, kind: Kind, what: str) -> tuple[str, ...]:
-    most, model = _most(what)
-    if value <= most:
-        return ()
-    return (
-        f"{format_quantity(value, kind)} {noun} are more than any published run had: {model} had "
-        f"{format_quantity(most, kind)}.",
-    )
+BeyondKind: TypeAlias = Literal["accelerators", "parameters", "tokens", "no run", "pcie", "no rate", "width"]
 
 
-def unproven(accelerator: str) -> str:
-    """That no published run used an accelerator; empty where one did."""
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """In what a plan lies beyond every published run: more accelerators, parameters or tokens than ``most``, which the
+    run of ``model`` had; an accelerator that no run used, or that is a PCIe card; a width that it has no rate for, or
+    that no run used."""
+
+    kind: BeyondKind
+    accelerator: str
+    width: Width
+    value: float = math.nan
+    most: float = math.nan
+    model: str = ""
+
+
+def is_proven(accelerator: str) -> bool:
+    """Whether a published run used an accelerator."""
     device = find(accelerator)
-    if any(find(row.run.accelerator) is device for row in evidence("whole")):
-        return ""
-    return f"No published run used {device.name}."
+    return any(find(row.run.accelerator) is device for row in evidence("whole"))
 
 
-def _chip(plan: RunFeatures) -> tuple[str, ...]:
-    text = unproven(plan.accelerator)
-    return (f"{text} Its steps are timed by its rates, and the share of them is that of the others.",) if text else ()
+def beyond_evidence(plan: RunFeatures) -> tuple[Beyond, ...]:
+    """In what ``plan`` lies beyond every published run; nothing where it does not."""
+    device, found = find(plan.accelerator), list[Beyond]()
+
+    def add(kind: BeyondKind, value: float = math.nan, most: float = math.nan, model: str = "") -> None:
+        found.append(Beyond(kind, device.name, plan.width, value, most, model))
+
+    for kind, value, what in _LARGEST:
+        most, model = _most(what)
+        if value(plan) > most:
+            add(kind, value(plan), most, model)
+    if not is_proven(plan.accelerator):
+        add("no run")
+    if device.form_factor.startswith("PCIe") and plan.accelerators > 1:
+        add("pcie")
+    if plan.width != "16-bit":
+        if not is_low_precision(plan.accelerator, plan.width):
+            add("no rate")
+        elif not any(row.width == plan.width for row in evidence("whole")):
+            add("width")
+    return tuple(found)
 
 
-def _links(plan: RunFeatures) -> tuple[str, ...]:
-    device = find(plan.accelerator)
-    if not device.form_factor.startswith("PCIe") or plan.accelerators <= 1:
-        return ()
-    return (
-        f"{device.name} comes as a PCIe card, and every published run used accelerators with fast links between them: "
-        "on many cards expect more hours than the range says.",
-    )
-
-
-def _width(plan: RunFeatures) -> tuple[str, ...]:
-    if plan.width == "16-bit":
-        return ()
-    if not is_low_precision(plan.accelerator, plan.width):
-        return (f"{plan.accelerator} has no rate for {plan.width} products; it is taken to multiply in 16 bits.",)
-    if any(row.width == plan.width for row in evidence("whole")):
-        return ()
-    return (f"No published whole run used {plan.width} products; 8-bit ones stand for them.",)
-
-
-def beyond_evidence(plan: RunFeatures) -> tuple[str, ...]:
-    """What of ``plan`` lies beyond every published run, a sentence each; none where nothing does."""
-    return (
-        *_past(plan.accelerators, "accelerators", "count", "accelerators"),
-        *_past(plan.params, "parameters (active)", "count", "params"),
-        *_past(plan.tokens, "tokens", "count", "tokens"),
-        *_chip(plan),
-        *_links(plan),
-        *_width(plan),
-    )
+_LARGEST: tuple[tuple[BeyondKind, Callable[[RunFeatures], float], str], ...] = (
+    ("accelerators", lambda plan: plan.accelerators, "accelerators"),
+    ("parameters", lambda plan: plan.params, "params"),
+    ("tokens", lambda plan: plan.tokens, "tokens"),
+)
+"""What a plan may have more of than any published run: how much it has, and the field of the run."""

@@ -54,9 +54,8 @@ def read_calendar(inputs: Inputs) -> CalendarAnswer:
     question, schedule = worked_out(inputs, _made, "calendar", partial(_on_its_own, inputs))
     if problem := inputs.reading.values[POOLS.id].problem:
         inputs.fail(problem)
-    why, instead = text.other_peak(schedule.runs[0].answer)
-    if why:
-        inputs.fail(why, instead)
+    if other := text.other_peak(schedule.runs[0].answer):
+        inputs.fail(other)
     return CalendarAnswer(question, schedule, ways_to_pay(schedule, prices_of(inputs.reading)))
 
 

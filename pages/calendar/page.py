@@ -22,7 +22,7 @@ from pages.calendar.inputs import CalendarAnswer, draw_question, draw_runs, read
 from pages.calendar.take import download_panel
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
-from pages.common.plan_page.published import draw_repeated_runs
+from pages.common.plan_page.published import repeated_notices
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.theme import TOKENS
 
@@ -58,7 +58,8 @@ def page(inputs: Inputs) -> None:
 
     with show.guarded("The answer"):
         show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s, prices_of(inputs.reading))))
-        draw_repeated_runs(run.answer for run in s.runs)
+        for line in repeated_notices(run.answer for run in s.runs):
+            show.note(line)
         for wrong in (text.missed(s), *text.beyond(s)[0], *text.impossible(s), *text.unfitting(s)[0]):
             if wrong:
                 show.error(wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from core.messages import message
 from core.planning.comparison.comparison import suggested
 from core.planning.cost.choose_pools import compare_pools
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
@@ -14,8 +15,8 @@ from pages.common.inputs import Inputs
 from pages.common.takeaway import FileKind, downloads, page_link, typed_name
 
 _FILES: tuple[FileKind[CalendarReport], ...] = (
-    ("Report as HTML", "html", "text/html", calendar_html),
-    ("Markdown", "md", "text/markdown", calendar_markdown),
+    (message("export.html"), "html", "text/html", calendar_html),
+    (message("export.markdown"), "md", "text/markdown", calendar_markdown),
 )
 
 
@@ -24,7 +25,7 @@ def download_panel(inputs: Inputs, a: CalendarAnswer) -> None:
     with show.fold("Export: report, Markdown", key=inputs.key("fold_take"), icon=":material/download:") as fold:
         if not fold.open:
             return
-        name = typed_name(inputs, "calendar", f"{suggested(inputs.reading.texts)}, calendar")
+        name = typed_name(inputs, message("export.name_calendar"), f"{suggested(inputs.reading.texts)}, calendar")
         link = page_link(inputs)
         found = compare_pools(inputs.reading, a.question) if inputs.reading.values[WHICH.id] else None
         report = CalendarReport(name, inputs.reading, a.schedule, a.ways, link, date.today(), found)

@@ -16,6 +16,7 @@ import streamlit as st
 from core.benchmark import device
 from core.budget.equations import BudgetError
 from core.fields import Field
+from core.messages import message
 from core.planning.comparison.comparison import suggested, with_saved_results
 from core.planning.comparison.entry import EntryKind, entry_of
 from core.planning.estimate import PlanEstimate, estimate
@@ -100,12 +101,12 @@ from core.planning.form.whole_run import (
 )
 from core.planning.measured import is_this_machine, rates_origin
 from core.planning.plan import OWN_SHAPE, Plan
-from core.planning.plan_limits import Check, doubtful
+from core.planning.plan_limits import Check, doubtful, limit_report
 from core.training.layout import Layout, named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_limits
-from core.views.plan.text_rates import rates_sentence, usual_network, usual_node
+from core.views.plan.text_rates import rates_text, usual_network, usual_node
 from core.wording import price
 from pages.common import comparison_list, field_changes, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
@@ -336,7 +337,7 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
 def _rates(plan: Plan) -> None:
     """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
     if (origin := rates_origin(plan)) != "none":
-        (show.error if origin == "other" else show.note)(rates_sentence(plan))
+        (show.error if origin == "other" else show.note)(" ".join(rates_text(plan)))
 
 
 def _measure_here(plan: Plan) -> None:
@@ -437,8 +438,9 @@ def draw_limits(inputs: Inputs) -> None:
     with suppress(BudgetError):
         a = estimate((plan_of if asks else plan_as_given)(inputs.reading))
         within = within_as_deadline(inputs.reading) if asks else {}
-        asked = bool(inputs.reading.texts.get(OWN_DEADLINE, "").strip())
-        line, way = text_limits.line(a, asked=asked), which_pool(inputs, text_limits.limit_checks(a), within, a)
+        report = limit_report(a)
+        line = text_limits.limits_line(a, report)
+        way = which_pool(inputs, report.checks if report.entered else (), within, a)
         if line or way:
             show.note(line, way)
 
@@ -458,7 +460,7 @@ def which_pool(
         return None
     texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts, a)
     texts = {**texts, **(within or {}), WHICH_POOL: "true"}
-    return show.link("Which of our pools, or how many to rent?", CALENDAR, texts, at=WHICH_POOL)
+    return show.link(message("plan.link.pools"), CALENDAR, texts, at=WHICH_POOL)
 
 
 def _examples(now: PageRun) -> str | None:

@@ -53,6 +53,15 @@ _CHART_CONFIG: dict[str, Any] = {
 }
 
 
+class Html(str):
+    """Safe HTML, made by `badge`, `link` or `typed`: a table's cell or a note.
+
+    quantity: what it shows, where it is one.
+    """
+
+    quantity: QuantityText | None = None
+
+
 def slot() -> Any:
     """A place on the page to be filled later in the run, such as the presets above the inputs they set."""
     return st.container()
@@ -147,14 +156,18 @@ def takeaway(text: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(text)}</p>')
 
 
-def source(of: str | Source, *, after: str = "") -> None:
-    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links. after: what
-    it is the source of, in the markup of `rich`."""
+def source(of: str | Source) -> None:
+    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    note(sourced(of))
+
+
+def sourced(of: str | Source, *, after: str = "") -> Html:
+    """The same as safe HTML. after: what it is the source of, in the markup of `rich`."""
     text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
     safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
-    st.html(f'<p class="np-note">{f"{rich(after)} " if after else ""}Source: {safe}</p>')
+    return Html(f"{f'{rich(after)} ' if after else ''}Source: {safe}")
 
 
 def error(text: str) -> None:
@@ -210,15 +223,6 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
         figure = enlarged(figure, room=projector.room(key))
     drawn = ready(figure, st.context.theme.type)
     st.plotly_chart(drawn, width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
-
-
-class Html(str):
-    """Safe HTML, made by `badge`, `link` or `typed`: a table's cell or a note.
-
-    quantity: what it shows, where it is one.
-    """
-
-    quantity: QuantityText | None = None
 
 
 def cell_of(text: str, safe_html: str) -> Html:

@@ -13,6 +13,7 @@ import streamlit as st
 
 from core.fields import switch
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import suggested
 from core.planning.comparison.entry import Entry, entry_of
 from core.views.report.data import as_json
@@ -23,7 +24,7 @@ from core.wording import cleaned
 from pages.common import show
 from pages.common.inputs import Inputs
 
-DOWNLOADS = switch("take", "Export: report, table, Markdown, JSON", False, part="panels")
+DOWNLOADS = switch("take", message("export.title"), False, part="panels")
 """The panel, for the form of a page."""
 
 T = TypeVar("T")
@@ -31,35 +32,31 @@ FileKind: TypeAlias = tuple[str, str, str, Callable[[T], str]]
 """A button's label, a file's ending and MIME type, and how it is written."""
 
 _FILES: tuple[FileKind[Report], ...] = (
-    ("Report as HTML", "html", "text/html", as_html),
-    ("Table as CSV", "csv", "text/csv", as_csv),
-    ("Markdown", "md", "text/markdown", as_markdown),
-    ("JSON", "json", "application/json", as_json),
+    (message("export.html"), "html", "text/html", as_html),
+    (message("export.csv"), "csv", "text/csv", as_csv),
+    (message("export.markdown"), "md", "text/markdown", as_markdown),
+    (message("export.json"), "json", "application/json", as_json),
 )
 
-_ABOUT_FILES = (
-    "The HTML report opens and prints without a network. It has the answer, the charts, the numbers, and each "
-    "formula with its values and source. CSV has all digits in base units. JSON has every field, and Compare reads it."
-)
 _STEM_CHARS = 60
 
 
 def download_panel(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
     """The panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the layout
     that they name."""
-    files([entry_of(typed_name(inputs, "plan", suggested(texts)), texts)], inputs, of_layout=of_layout)
+    files([entry_of(typed_name(inputs, message("export.name"), suggested(texts)), texts)], inputs, of_layout=of_layout)
 
 
-def typed_name(inputs: Inputs, what: str, likely: str) -> str:
-    """The name under which ``what`` is taken away, asked for; ``likely`` where nothing is typed."""
+def typed_name(inputs: Inputs, label: str, likely: str) -> str:
+    """The name of what is exported, asked for; ``likely`` where nothing is entered."""
     most = limit("plan_name")
-    typed = st.text_input(f"Name of the {what}", key=inputs.key("take_name"), max_chars=most, placeholder=likely)
+    typed = st.text_input(label, key=inputs.key("take_name"), max_chars=most, placeholder=likely)
     return cleaned(typed or "", most) or likely
 
 
 def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
     """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
-    show.note(_ABOUT_FILES)
+    show.note(message("export.about"))
     made = partial(_report, tuple(entries), page_link(inputs), base, of_layout)
     downloads(inputs, entries[0].name if len(entries) == 1 else f"{len(entries)} plans", _FILES, made)
 

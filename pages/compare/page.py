@@ -109,7 +109,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
             files([plan.entry for plan in plans_shown], inputs, base)
     show.how_each(
         lambda: [
-            show.DerivationPart(str(i + 1), plan.name, plan_text.sentence(plan.answer), plan.answer.explain())
+            show.DerivationPart(str(i + 1), plan.name, plan_text.headline(plan.answer), plan.answer.explain())
             for i, plan in enumerate(plans_shown)
             if plan.answer
         ],

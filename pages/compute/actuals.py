@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from core.budget.equations import BudgetError
+from core.messages import message
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
@@ -15,7 +16,6 @@ from core.planning.form.whole_run import OWN_RUNS
 from core.units import QuantityError
 from core.views.actuals import text
 from core.views.actuals.charts import tokens_over_days
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
@@ -31,17 +31,17 @@ def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
     show.draw_problems(inputs, LOG.id)
     if log is None:
-        show.note(text.INVITATION)
+        show.note(message("actuals.invitation"))
         _ask(inputs, a)
         if wrong := st.session_state.get(_WRONG):
             show.error(wrong)
         return
     _compare(inputs, a, log)
-    show.note(text.IN_LINK if in_link else text.KEPT_HERE)
-    with show.fold("Bring in another log, or remove it", key="compute:log:other") as other:
+    show.note(message("actuals.in_link" if in_link else "actuals.kept_here"))
+    with show.fold(message("actuals.other"), key="compute:log:other") as other:
         if other.open:
             _ask(inputs, a)
-            st.button("Remove the log", key="compute:log:remove", on_click=_bring, args=(inputs, ""))
+            st.button(message("actuals.remove"), key="compute:log:remove", on_click=_bring, args=(inputs, ""))
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
 
@@ -53,10 +53,9 @@ def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
     except BudgetError as problem:
         show.error(str(problem))
         return
-    verdict = text.verdict(p)
-    show.takeaway(verdict)
-    show.chart(tokens_over_days(p, TOKENS), alt=f"{text.chart_alt(p)} {plain(verdict)}", key="compute:log:chart")
-    show.small_table(text.HEADINGS, text.changed(p), caption="What changed")
+    show.takeaway(" ".join(text.verdict(p)))
+    show.chart(tokens_over_days(p, TOKENS), alt=text.chart_alt(p), key="compute:log:chart")
+    show.small_table(text.headings(), text.changed(p), caption=message("actuals.table.caption"))
     for line in text.read(p):
         show.note(line)
     if a.plan.expects_mfu:
@@ -65,7 +64,10 @@ def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
         show.note(text.own(p))
         if p.own and after != before and len(after) <= OWN_RUNS.max_chars:
             st.button(
-                "Count it among your own runs", key="compute:log:own", on_click=inputs.put, args=(OWN_RUNS.id, after)
+                message("actuals.custom.add"),
+                key="compute:log:own",
+                on_click=inputs.put,
+                args=(OWN_RUNS.id, after),
             )
     show.how(p.explain, key="compute:log:how")
 
@@ -73,14 +75,14 @@ def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
 def _ask(inputs: Inputs, a: PlanEstimate) -> None:
     """Where a log is pasted, chosen, or made up."""
     bring_text(
-        "Paste its log, or the CSV of its logger",
-        "Or choose the file",
+        message("actuals.paste"),
+        message("actuals.file"),
         ("csv", "tsv", "txt", "log", "out", "err", "json", "jsonl"),
         partial(_bring, inputs),
         key="compute:log",
         placeholder="days,tokens\n1.5,90B",
     )
-    st.button("Show an example", key="compute:log:example", on_click=_bring, args=(inputs, text.example(a)))
+    st.button(message("actuals.example"), key="compute:log:example", on_click=_bring, args=(inputs, text.example(a)))
 
 
 def _bring(inputs: Inputs, log: str) -> None:
@@ -89,7 +91,7 @@ def _bring(inputs: Inputs, log: str) -> None:
     try:
         run = parse_log(log) if log.strip() else None
     except QuantityError as problem:
-        st.session_state[_WRONG] = f"{problem} Nothing has changed."
+        st.session_state[_WRONG] = message("actuals.rejected", problem=str(problem))
         return
     st.session_state.pop(_KEPT, None)
     short = len(log) <= LOG.max_chars

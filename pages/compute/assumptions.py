@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
 from core.views.flops import text
@@ -17,19 +18,19 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:
-        show.note(text.stand_in(model, a.middle.parameters))
-    if counted := text.active_counts(model):
-        show.note(counted)
-    headings, rows = text.components(model)
-    show.small_table(headings, rows, caption=f"Parameters of {model.name} by component")
+        show.note(text.proxy_text(model, a.middle.parameters))
+    for notice in text.active_counts(model):
+        show.note(notice)
+    headings, rows = text.parameter_rows(model)
+    show.small_table(headings, rows, caption=message("flops.parameters.caption", model=model.name))
     if a.stands_in or a.plan.model != OWN_SHAPE:
         show.note(text.model_origin(model))
-        show.source(f"{model.source} ({known(model.confidence)})")
+        show.source(message("flops.parameters.source", source=model.source, known=known(model.confidence)))
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            ("dtype", *hardware_text.PEAKS),
+            (message("flops.peaks.dtype"), *hardware_text.PEAKS),
             hardware_text.peaks(device),
-            caption=f"{device.name}: dense peaks, {known(device.confidence)}",
+            caption=message("flops.peaks.caption", device=device.name, known=known(device.confidence)),
             here=[name for name, _ in device.peaks].index(a.dtype),
         )
         for line in (*hardware_text.peak_origin(device, a.dtype), hardware_text.datasheet(device)):

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.limits import cached
+from core.messages import message
 from core.models.attention_share import growth
 from core.models.flops import Attention, flops_per_token
 from core.models.layer_count import explain_count, scale_of
@@ -29,33 +30,26 @@ def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
     scale = scale_of(spec, m.parameters)
     counted = flops_per_token(spec, seq_len, attention)
     if a.stands_in:
-        show.note(text.stand_in(a.shape, a.middle.parameters))
-    show.takeaway(text.where(counted, scale))
-    show.chart(
-        _parts(spec, seq_len, attention, scale),
-        alt=f"FLOPs per token of training of {a.shape.name} by component; {text.largest(counted)}.",
-        key="compute:bars",
-    )
+        show.note(text.proxy_text(a.shape, a.middle.parameters))
+    show.takeaway(text.components_text(counted, scale))
+    show.chart(_parts(spec, seq_len, attention, scale), alt=text.components_alt(a.shape, counted), key="compute:bars")
     grown = growth(spec, seq_len, attention)
-    show.takeaway(text.growing(grown))
-    show.chart(
-        _sweep(spec, seq_len, attention, scale),
-        alt="FLOPs per token against sequence length. Products with weights stay level, "
-        f"{text.of_activations(grown.states)} rise. " + plain(text.growing(grown)),
-        key="compute:sweep",
-    )
+    show.takeaway(text.growth_text(grown))
+    show.chart(_sweep(spec, seq_len, attention, scale), alt=plain(text.growth_alt(grown)), key="compute:sweep")
     with st.container(key=inputs.key("gap")):
-        show.takeaway(text.gap(a.shape, seq_len, attention))
+        show.takeaway(text.gap_text(a.shape, seq_len, attention))
+        rows, caption = text.gap_rows(a.shape, seq_len, attention), message("flops.gap.caption")
+        show.small_table(text.gap_headings(), rows, caption=caption)
         for line in text.cautions(a.shape, seq_len):
             show.note(line)
-        show.small_table(text.RULE, text.rule(attention))
-    inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
+        show.small_table(text.rule_headings(), text.rule_rows(attention))
+    inputs.draw(RATE, placeholder=message("flops.rate.placeholder", rate=a.middle.tokens_per_second))
     show.draw_problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     scores = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
-    show.takeaway(text.scored_run(scores, rate))
-    show.small_table(text.SCORES, text.scores(scores))
+    show.takeaway(text.scores_text(scores, rate))
+    show.small_table(text.score_headings(), text.score_rows(scores))
     show.how(
         lambda: [
             *(s.explanation for s in scores),
@@ -63,7 +57,7 @@ def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
             *grown.explain(),
         ],
         key="compute:flops:how",
-        notes=[text.SCOPE],
+        notes=[text.scope_text()],
     )
 
 

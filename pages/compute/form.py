@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.fields import Field, choice, optional, slider, switch
 from core.limits import limit
+from core.messages import message
 from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
@@ -16,22 +17,20 @@ _SHOWN = "shown"
 PAGE_PRESETS = complete_presets(PRESETS)
 
 GROUPS: Groups = {
-    "The run": {
-        "whole": "The whole run: failures, checkpoints, energy, CO₂",
-        "moves": "What moves the answer",
-        "actuals": "A running job against the plan: on time, when it ends, what changed",
+    message("compute.group.run"): {
+        "whole": message("compute.panel.whole"),
+        "moves": message("compute.panel.moves"),
+        "actuals": message("compute.panel.actuals"),
+        "runs": message("compute.panel.runs"),
     },
-    "How sure it is": {
-        "runs": "Evidence: the published runs, and how well they predict",
+    message("compute.group.model"): {
+        "flops": message("compute.panel.flops"),
+        "roof": message("compute.panel.roof"),
+        "split": message("compute.panel.split"),
+        "parts": message("compute.panel.parts"),
     },
-    "Model and FLOPs": {
-        "flops": "Where the FLOPs go, and which MFU that is",
-        "roof": "Roofline of a layer",
-        "split": "Parameters or tokens? The compute-optimal split",
-        "parts": "The model’s parameters, and the peak",
-    },
-    "To take along": {
-        "table": "The plan as a table",
+    message("compute.group.export"): {
+        "table": message("compute.panel.table"),
         DOWNLOADS.id: DOWNLOADS.label,
     },
 }
@@ -41,40 +40,42 @@ PANELS = switches(GROUPS)
 
 RATE = optional(
     "rate",
-    "Tokens per second of the whole cluster, if you measured them",
+    message("compute.field.rate"),
     lambda text: parse_quantity(text, "count", low=1e-9, high=1e15, example="2.7M"),
     nothing=None,
     part=_SHOWN,
+    help=message("compute.field.rate_help"),
 )
 BASIS = choice(
     "basis",
-    "Runs",
+    message("compute.field.basis"),
     ("whole", "steady"),
     "whole",
     few=True,
     part=_SHOWN,
-    help="Whole runs: all hours that were billed. Steady: steps alone, from benchmarks and single stages.",
+    help=message("compute.field.basis_help"),
 )
-MOVED = choice("moved", "Answer", ("days", "dollars"), "days", few=True, part=_SHOWN)
-SWING = slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20, part=_SHOWN)
-MICRO_BATCH = slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, part=_SHOWN, help="Tokens of one micro-batch.")
-FUSED = switch(
-    "flash",
-    "Fused attention",
-    True,
-    part=_SHOWN,
-    help="On: scores, softmax and values are one operation on the scores that the mask leaves, and these never leave "
-    "the chip, as in FlashAttention. Off: three operations on all scores, which write them to memory and read them "
-    "back.",
+MOVED = choice("moved", message("compute.field.moved"), ("days", "dollars"), "days", few=True, part=_SHOWN)
+SWING = slider("sway", message("compute.field.swing"), 5, 50, 20, part=_SHOWN, help=message("compute.field.swing_help"))
+MICRO_BATCH = slider(
+    "mb", message("compute.field.micro_batch"), 0, 17, 13, part=_SHOWN, help=message("compute.field.micro_batch_help")
 )
+FUSED = switch("flash", message("compute.field.fused"), True, part=_SHOWN, help=message("compute.field.fused_help"))
 WINDOWED = choice(
-    "win", "Window", ("most frequent", "window", "full attention"), "most frequent", few=True, part=_SHOWN
+    "win",
+    message("compute.field.window"),
+    ("most frequent", "window", "full attention"),
+    "most frequent",
+    few=True,
+    part=_SHOWN,
 )
-FFN = choice("ffn", "Feed-forward", ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN)
+FFN = choice(
+    "ffn", message("compute.field.ffn"), ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN
+)
 
 LOG = Field(
     "log",
-    "Tokens of a running job",
+    message("compute.field.log"),
     "",
     read_log,
     "lines",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.messages import message
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import FIND, WITHIN, plan_of
 from core.views.plan import text as plan_text
@@ -13,15 +14,14 @@ from pages.common.plan_page.instead import worked_out
 def read_answer(inputs: Inputs) -> PlanEstimate:
     """The answer of the form's plan; where it has none, the last that could be given stays."""
     result = worked_out(inputs, lambda reading: estimate(plan_of(reading)), "answer")
-    why, instead = plan_text.other_peak(result)
-    if why:
-        inputs.fail(why, instead)
+    if other := plan_text.other_peak(result):
+        inputs.fail(other)
     return result
 
 
 def draw_question(inputs: Inputs) -> None:
     """What is to be found, and within what."""
     with plan_sidebar.question():
-        plan_sidebar.ask(inputs, "Find", FIND)
+        plan_sidebar.ask(inputs, message("compute.question.find"), FIND)
         if inputs.reading.values[FIND.id] != "time":
-            plan_sidebar.ask(inputs, "within", WITHIN, width=100)
+            plan_sidebar.ask(inputs, message("compute.question.within"), WITHIN, width=100)

@@ -8,22 +8,20 @@ import numpy as np
 import streamlit as st
 
 from core.hardware.cluster import Rates
+from core.messages import message
 from core.models.spec import TransformerSpec
 from core.planning.estimate import PlanEstimate
 from core.planning.measured import rates_of
+from core.step_time.layer_kinds import LayerKind, kinds_of
 from core.step_time.layer_roofline import (
     ELEMENT_BYTES,
-    LayerKind,
     LayerOperation,
-    kinds_of,
     layer_roofline,
     peaks_of,
     wide_dtype,
 )
-from core.views.plan.text_rates import by
 from core.views.roofline import text
 from core.views.roofline.charts import roofline
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
@@ -37,7 +35,7 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     if spec.unlisted:
-        show.note(text.no_account(spec))
+        show.note(text.not_modeled(spec))
         return
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -48,15 +46,15 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     rates = rates_of(a.plan)
     bandwidth = (rates or Rates()).of("memory", device.bandwidth)
     if dtype not in ELEMENT_BYTES or not bandwidth > 0:
-        show.note(f"No roofline: the {dtype} peak or the bandwidth of {device.name} is not known.")
+        show.note(message("roofline.unknown", dtype=dtype, device=device.name))
         return
     layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, kind=kind, rates=rates)
     either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
     operations = either[fused]
     trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
-    message = text.layered(operations, f"{device.name}{by(a.plan)}", tokens)
+    takeaways = text.layer_text(operations, text.device_name(device.name, a.plan), tokens)
     with head:
-        show.takeaway(message)
+        show.takeaway(" ".join(takeaways))
     operations_shown: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.id != "head_update"]
     wide = wide_dtype(device, dtype)
     peaks = peaks_of(device, dtype, rates)
@@ -72,28 +70,23 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
             TOKENS,
             (peaks_of(device, dtype), device.bandwidth) if rates else None,
         ),
-        alt=f"Roofline of {device.name}. {plain(message)}",
+        alt=text.chart_alt(device.name, takeaways[0]),
         key="compute:roofline",
     )
-    show.note(
-        "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
-        "1 to 32,768 tokens at once." + (" Solid: as measured; dashed: the datasheet’s." if rates else "")
-    )
+    show.note(message("roofline.caption_measured" if rates else "roofline.caption"))
     if divided := text.below_16bit(dtype, wide, mixture=kind.mixture):
         show.note(divided)
         show.source(text.LOW_PRECISION_SOURCE)
-    name = text.kind_name(kind, kinds_of(spec, seq_len))
     show.small_table(
-        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.OPERATIONS)],
-        text.operations(operations),
-        caption=f"One layer of {a.shape.name}{f' ({name})' if name else ''}, forward and backward together, and "
-        "what is beside it",
+        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.headings())],
+        text.operation_rows(operations),
+        caption=text.layer_caption(a.shape.name, kind, kinds_of(spec, seq_len)),
     )
-    show.note(text.fused(either[True], either[False]))
+    show.note(text.fused_text(either[True], either[False]))
     show.how(
         lambda: [step for o in operations if o.id in (*_TRAILED, "norms") for step in o.explanations],
         key="compute:roof:how",
-        notes=text.LAYER_NOTES,
+        notes=text.method_notes(),
     )
 
 

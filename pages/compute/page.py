@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.form.links import link_texts, solved_texts
 from core.planning.form.plan_form import FIND
 from core.planning.presets import REMARKS
-from core.views.flops.text import SCOPE
+from core.views.flops.text import scope_text
 from core.views.plan import text, text_rates
-from core.wording import plain
 from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.notices import draw_notices
 from pages.common.plan_page.panels import draw_panels
-from pages.common.plan_page.published import draw_repeated_runs
-from pages.common.registry import CALENDAR, EXERCISES, MEMORY, PARALLEL
+from pages.common.plan_page.published import repeated_notices
+from pages.common.registry import MEMORY, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.compute.actuals import actuals_panel
 from pages.compute.assumptions import assumptions_panel
@@ -23,9 +24,9 @@ from pages.compute.flops import flops_panel
 from pages.compute.form import GROUPS
 from pages.compute.inputs import draw_question, read_answer
 from pages.compute.layer import layer_panel
-from pages.compute.runs import comparisons, evidence_panel, mfu_beside_runs, published_run
+from pages.compute.runs import comparisons, draw_mfu_beside_runs, evidence_panel
 from pages.compute.sensitivity import sensitivity_panel
-from pages.compute.table import table_panel
+from pages.compute.table import draw_main_rows, table_panel
 from pages.compute.whole_run import split_panel, whole_run_panel
 
 _PANELS: dict[str, Callable[[Inputs, PlanEstimate], None]] = {
@@ -42,21 +43,6 @@ _PANELS: dict[str, Callable[[Inputs, PlanEstimate], None]] = {
 }
 
 
-def _notes(inputs: Inputs, a: PlanEstimate, preset: str | None) -> None:
-    """What else is to be known of an answer."""
-    lines = (
-        text.steps_and_whole(a),
-        REMARKS.get(preset or "", ""),
-        *text.cautions(a),
-        text_rates.change(a.plan),
-    )
-    for line in filter(None, lines):
-        show.note(line)
-    if tight := text.too_large_as_laid_out(a):
-        show.note(tight)
-        show.next_page("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
-
-
 def page(inputs: Inputs) -> None:
     """The answer beside what published runs took, and the panels behind it."""
     a = read_answer(inputs)
@@ -64,30 +50,32 @@ def page(inputs: Inputs) -> None:
     draw_question(inputs)
     show.input_errors(inputs)
     preset = plan_sidebar.draw_actions(inputs.reading.texts)
+    link = link_texts(inputs.reading.texts, a)
 
-    with show.guarded("The answer"):
-        show.answer(text.sentence(a), text.assumptions(a))
-        draw_repeated_runs([a])
-        for wrong in filter(None, (text.impossible(a), text.memory(a))):
+    with show.guarded(message("compute.section.answer")):
+        show.answer(text.headline(a), " ".join(filter(None, (text.range_text(a), text.mfu_text(a)))))
+        for wrong in filter(None, (text.impossible(a), tight := text.does_not_fit(a))):
             show.error(wrong)
+        if tight:
+            show.next_page(message("compute.link.fits"), MEMORY, link)
         plan_sidebar.draw_limits(inputs)
-    with show.guarded("The picture of published runs"):
-        message, strip = mfu_beside_runs(a, most=6)
-        show.chart(strip, alt=plain(message), key="compute:answer")
-        show.takeaway(message)
-        _notes(inputs, a, preset)
-    with show.guarded("The published run of this model"):
-        published_run(a)
+    with show.guarded(message("compute.section.picture")):
+        draw_mfu_beside_runs(a)
+        others = draw_notices(
+            [
+                *repeated_notices([a]),
+                REMARKS.get(preset or "", ""),
+                *text.cautions(a),
+                text_rates.change(a.plan),
+            ]
+        )
+        draw_main_rows(a)
 
     draw_panels(inputs, GROUPS, _PANELS, a)
 
-    show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[SCOPE])
-    show.next_page("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts, a))
-    show.next_page("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts, a))
-    show.next_page(
-        "When it ends, and what it costs to rent, reserve or own", CALENDAR, link_texts(inputs.reading.texts, a)
-    )
-    show.next_page("Exercises on FLOPs and days: predict, then see", EXERCISES, {"topics": "FLOPs"})
+    show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[*others, scope_text()])
+    show.next_page(message("compute.link.memory"), MEMORY, link)
+    show.next_page(message("compute.link.parallel"), PARALLEL, link)
     show.footer(inputs)
 
 

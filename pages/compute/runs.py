@@ -7,6 +7,7 @@ from typing import Any
 
 from core.formula import Explanation
 from core.limits import cached
+from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN_SHAPE
@@ -26,7 +27,7 @@ from core.runs.scores import predictions, predictions_by_one_of_its_own, score, 
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, evidence_scatter
-from core.wording import known, percent
+from core.wording import known, plain
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.inputs import Inputs
@@ -47,22 +48,31 @@ def comparisons(a: PlanEstimate) -> list[Explanation]:
     return [explain_comparison(run) for run in _runs(a)[:1]]
 
 
+def draw_mfu_beside_runs(a: PlanEstimate) -> None:
+    """Draw the plan at the run efficiency of the published runs that are nearest to it."""
+    alt, strip = _mfu_beside_runs(a)
+    show.chart(strip, alt=plain(alt), key="compute:answer")
+
+
 @cached("results_kept")
-def mfu_beside_runs(a: PlanEstimate, most: int = 12) -> tuple[str, dict[str, Any]]:
-    """The MFU beside that of published runs, in words and as a picture; so many of them at ``most``. Most reruns show
-    the plan of the rerun before."""
-    similar = similar_runs(a, most)
-    return text.nearest_runs_sentence(a, similar), wire(answer_strip(a, similar, TOKENS))
+def _mfu_beside_runs(a: PlanEstimate) -> tuple[str, dict[str, Any]]:
+    """Alt text and picture. Most reruns show the plan of the rerun before."""
+    similar = similar_runs(a, _SIMILAR)
+    return text.similar_runs_text(a, similar), wire(answer_strip(a, similar, TOKENS))
 
 
-def published_run(a: PlanEstimate) -> None:
+_SIMILAR = 6
+"""Published runs in the picture of the answer."""
+
+
+def _published_run(a: PlanEstimate) -> None:
     """The published run of the same model beside the plan."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN_SHAPE and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
     for published in runs[:1]:
         show.small_table(
-            text.published_headings(published, a.middle.mfu, a.dtype),
+            text.published_headings(published),
             text.published_rows(
                 published, a.middle.accelerators, a.middle.steps_mfu * a.peak / peak_16bit(a.device.name)
             ),
@@ -74,18 +84,11 @@ def published_run(a: PlanEstimate) -> None:
 
 
 def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
+    """How well published runs predict each other, every one of them with yours among them, and that of the model."""
     timed, new_hardware = a.terms.has_step_estimate, a.terms.new_hardware
-    show.takeaway(text.scored(score(), score_of(predictions_by_one_of_its_own())))
-    show.note(
-        text.share_of(
-            published_shares(timed, new_hardware),
-            len(run_shares(timed)),
-            has_step_estimate=timed,
-            new_hardware=new_hardware,
-        )
-    )
-    show.note(printed_mfu().text)
+    show.takeaway(text.score_text(score()))
+    shares, runs = published_shares(timed, new_hardware), len(run_shares(timed))
+    show.note(text.efficiency_text(shares, runs, has_step_estimate=timed, new_hardware=new_hardware))
     inputs.draw(BASIS)
     basis: Basis = inputs.reading.values[BASIS.id]
     rows = evidence(basis)
@@ -93,35 +96,37 @@ def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     near = {run.similarity.evidence for run in similar}
     show.chart(
         evidence_scatter(_points(rows, a, near), TOKENS),
-        alt=f"{len(rows)} published runs, MFU against active parameters, and the plan among them at "
-        f"{percent(a.middle.mfu)} MFU. The nearest are filled.",
+        alt=message("runs.scatter.alt", runs=float(len(rows)), mfu=a.middle.mfu),
         key="compute:scatter",
     )
-    show.note("Filled: nearest to your plan. Hover for the figures and their source.")
-    with show.fold("The nearest runs, and how they differ from your plan", key="compute:near") as panel:
+    show.note(message("runs.scatter.caption"))
+    _published_run(a)
+    with show.fold(message("runs.near.title"), key="compute:near") as panel:
         if panel.open:
-            show.small_table(
-                text.NEAREST,
-                text.near_rows(similar, {run.evidence: run.share for run in run_shares(has_step_estimate=True)}),
-                words=3,
-            )
-    with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
+            shares_by_run = {run.evidence: run.share for run in run_shares(has_step_estimate=True)}
+            show.small_table(text.near_headings(), text.near_rows(similar, shares_by_run), words=3)
+    with show.fold(message("runs.predicted.title", runs=float(len(predictions()))), key="compute:pred") as panel:
         if panel.open:
+            show.note(text.score_detail(score(), score_of(predictions_by_one_of_its_own())))
+            show.note(printed_mfu().text)
             show.small_table(
-                text.PREDICTED,
-                text.predicted(predictions()),
-                caption="Accelerator-hours. Each run is predicted from those of all other labs.",
+                text.predicted_headings(),
+                text.predicted_rows(predictions()),
+                caption=message("runs.predicted.caption"),
                 words=3,
             )
     gone = left_out(basis)
-    with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:
+    with show.fold(message("runs.excluded.title", rows=float(len(gone))), key="compute:left") as panel:
         if panel.open:
-            rows = [(row.run.model, f"{row.reason}.") for row in gone]
-            show.small_table(("row", "why it is left out"), rows, words=None)
+            reasons = [(row.run.model, message("runs.excluded.because", reason=row.reason)) for row in gone]
+            headings = (message("runs.excluded.row"), message("runs.excluded.reason"))
+            show.small_table(headings, reasons, words=None)
 
 
 def _points(rows: Sequence[Evidence], a: PlanEstimate, near: set[Evidence]) -> list[RunPoint]:
-    points = [RunPoint(row.run.model, row.run.params, row.utilisation, text.pointed(row), row in near) for row in rows]
-    m = a.middle
-    yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
-    return [*points, RunPoint("yours", m.parameters, yours, "Your plan", here=True)]
+    points = [
+        RunPoint(row.run.model, row.run.params, row.utilisation, text.hover_text(row), row in near) for row in rows
+    ]
+    m, yours = a.middle, message("runs.scatter.yours")
+    mfu = m.mfu / a.peak_ratio * 6 / m.per_parameter
+    return [*points, RunPoint(yours, m.parameters, mfu, yours, here=True)]

@@ -7,7 +7,7 @@ import streamlit as st
 from core.planning.estimate import PlanEstimate
 from core.planning.sensitivity import plan_as_answered, swings
 from core.views.sensitivity.charts import tornado
-from core.views.sensitivity.text import moved, named, unrented
+from core.views.sensitivity.text import moved, moved_alt, named, unrented
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -22,8 +22,8 @@ def sensitivity_panel(inputs: Inputs, a: PlanEstimate) -> None:
         inputs.draw(MOVED)
         inputs.draw(SWING)
     dollars = inputs.reading.values[MOVED.id] == "dollars"
-    if dollars and unrented(a):
-        show.note(unrented(a))
+    if dollars and (instead := unrented(a)):
+        show.note(instead)
         dollars = False
     plan = plan_as_answered(a)
     labels = named(swings(plan, inputs.reading.values[SWING.id] / 100), dollars=dollars)
@@ -33,6 +33,6 @@ def sensitivity_panel(inputs: Inputs, a: PlanEstimate) -> None:
     if labels:
         show.chart(
             tornado(labels, a.middle.dollars if dollars else a.middle.days, dollars, TOKENS),
-            alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(text)}",
+            alt=plain(moved_alt(text)),
             key="compute:tornado",
         )

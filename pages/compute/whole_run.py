@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.budget.compute_optimal import compute_optimal, overtraining
 from core.budget.equations import BudgetError
+from core.messages import message
 from core.models.flops import train_flop_6nd
 from core.planning.estimate import PlanEstimate
 from core.planning.form.whole_run import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, TAKEN, WAITS, WHOLE, WRITES
@@ -21,28 +22,30 @@ from pages.common.theme import TOKENS
 
 def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
-    text = text_goodput.whole(a)
+    text = text_goodput.whole_text(a)
     show.takeaway(text)
-    show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(text), key="compute:wall")
+    alt = plain(message("whole.chart.alt", takeaway=text))
+    show.chart(hours_of_the_run(text_goodput.time_shares(a), TOKENS), alt=alt, key="compute:wall")
     for fields in ((FAILURES, WRITES, RESTART, EVERY), (TAKEN, WAITS, OTHER, DRAW, PUE, GRID)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
     show.draw_problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
-    show.takeaway(text_goodput.failing(a))
-    show.small_table(("of the whole run", ""), text_goodput.whole_rows(a))
-    show.takeaway(text_goodput.used(a))
+    show.takeaway(text_goodput.failures_text(a))
+    headings = (message("whole.table.heading"), message("whole.table.value"))
+    show.small_table(headings, text_goodput.checkpoint_rows(a))
+    show.takeaway(text_goodput.energy_text(a))
     if basis := text_goodput.power_basis(a):
         show.note(basis)
-    with show.fold("Published failure rates", key="compute:failures") as panel:
+    with show.fold(message("whole.rates.title"), key="compute:failures") as panel:
         if panel.open:
             show.small_table(
                 (
-                    "run or cluster",
-                    "accelerators",
-                    "per 1,000 accelerator-days",
-                    show.Column("counted"),
-                    show.Column("source"),
+                    message("whole.rates.run"),
+                    message("whole.rates.accelerators"),
+                    message("whole.rates.rate"),
+                    show.Column(message("whole.rates.counted")),
+                    show.Column(message("whole.rates.source")),
                 ),
                 text_goodput.failure_rows(failure_records()),
             )
@@ -58,16 +61,13 @@ def split_panel(inputs: Inputs, a: PlanEstimate) -> None:
     except BudgetError as problem:
         show.error(str(problem))
         return
-    show.takeaway(compute_optimal_text.trained(a))
-    show.small_table(compute_optimal_text.SPLITS, compute_optimal_text.splits(allocations, a), here=len(allocations))
-    show.note(
-        "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "
-        "figure: where they differ, so much is uncertain. Their losses hold for that text and its tokeniser. With a "
-        "mixture of experts N is the active parameters, for which neither was fitted."
-    )
+    show.takeaway(compute_optimal_text.ratio_text(a))
+    rows = compute_optimal_text.split_rows(allocations, a)
+    show.small_table(compute_optimal_text.split_headings(), rows, here=len(allocations))
+    show.note(message("optimal.method"))
     show.how(
         lambda: [
-            overtraining.explain(tokens=m.tokens, params=m.parameters).about("your plan"),
+            overtraining.explain(tokens=m.tokens, params=m.parameters),
             *compute_optimal_text.explain_losses(a),
             *(step for s in allocations for step in s.explanations),
         ],

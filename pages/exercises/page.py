@@ -55,8 +55,8 @@ def page() -> None:
         st.html("<style>.st-key-e_topics, .st-key-e_sheet { display: none; }</style>")
     else:
         inputs.presets(_PRESETS, into=presets)
-    if "views" in topics or mode == PATH:
-        programs_ready()
+    if ("views" in topics or mode == PATH) and (why := programs_ready()):
+        show.error(why)
     of = path() if mode == PATH else sheet(-seed if mode == PRACTISE else seed, topics)
     if mode == PATH:
         with again:

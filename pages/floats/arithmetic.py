@@ -13,7 +13,7 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
 from core.limits import limit
-from core.views.floats.charts_arithmetic import ROLES, CharacterGrid, Row, stages, stored_digits
+from core.views.floats.charts_arithmetic import ROLES, ArithmeticRow, CharacterGrid, stages, stored_digits
 from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
 from core.views.floats.text_arithmetic import stages as sentences
 from pages.common import show
@@ -129,13 +129,13 @@ def _drawn(grid: CharacterGrid) -> str:
     return f'<div class="{kind}" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
 
 
-def _line(row: Row, total: bool) -> str:
+def _line(row: ArithmeticRow, total: bool) -> str:
     kind = ' class="total"' if total else ""
     name = html.escape(row.label)
     return f"<div{kind}><span>{name}</span><code>{_spans(row)}</code><small>{rich(row.remark)}</small></div>"
 
 
-def _spans(row: Row) -> str:
+def _spans(row: ArithmeticRow) -> str:
     """The characters of a row, those of one role next to each other in one element."""
     parts: list[str] = []
     start = 0

@@ -30,7 +30,7 @@ from pages.common import plan_sidebar, show
 from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
-from pages.common.plan_page.published import draw_repeated_runs
+from pages.common.plan_page.published import repeated_notices
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
 from pages.common.theme import TOKENS
 from pages.home.form import COUNTED, COUNTED_PRESETS, HELD, HOLDER, LECTURES, NUMBER
@@ -53,18 +53,17 @@ def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
             show.input_errors(inputs)
         lit = plan_sidebar.draw_actions(inputs.reading.texts)
         with place:
-            show.answer(plan_text.sentence(a), plan_text.assumptions(a))
-            draw_repeated_runs([a])
+            show.answer(plan_text.headline(a), plan_text.range_text(a))
+            for line in repeated_notices([a]):
+                show.note(line)
             plan_sidebar.draw_limits(inputs)
             if lit == LECTURES:
                 show.note(REMARKS[LECTURE])
-            for problem in filter(None, (plan_text.impossible(a), plan_text.memory(a))):
+            for problem in filter(None, (plan_text.impossible(a), plan_text.does_not_fit(a))):
                 show.error(problem)
         with picture:
-            show.chart(answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(plan_text.sentence(a)), key="home:answer")
-            show.note(plan_text.steps_and_whole(a))
-            if tight := plan_text.too_large_as_laid_out(a):
-                show.note(tight)
+            show.chart(answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(plan_text.headline(a)), key="home:answer")
+            show.note(plan_text.mfu_text(a))
         show.next_page(
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)
         )

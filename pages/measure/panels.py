@@ -87,7 +87,7 @@ def roof(record: Record) -> None:
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="measure:roof")
     if rows := roofline.rows(record, measured):
         show.note("Hover over a dot to see what it is and how fast it ran.")
-        caption = "Each operand read once and each result written once; above 100 % a cache holds them."
+        caption = "Each operand read once and each result written once; above 100% a cache holds them."
         show.small_table(roofline.HEADINGS, rows, caption=caption)
     show.how(roofline.explanations(record, measured), key="measure:roof:how", label="How the roofline is computed")
 

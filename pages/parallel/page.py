@@ -60,7 +60,7 @@ def page(inputs: Inputs) -> None:
             elif a.plan.constraints != FREE:
                 st.button("Keep to nothing", on_click=_free, args=(inputs,))
         else:
-            show.answer(search_text.sentence(a.at), plan_text.steps_and_whole(a.at))
+            show.answer(search_text.sentence(a.at), plan_text.times_text(a.at))
         plan_sidebar.draw_limits(inputs)
     with show.guarded("The picture"):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])

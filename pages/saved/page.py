@@ -9,6 +9,7 @@ import streamlit as st
 from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from core.views.common.markup import markdown_text
+from core.views.common.rows import row_label
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -18,8 +19,8 @@ from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
 from pages.saved.plan import about, messages
 
 _COLUMNS = (
-    "Whole run",
-    "Rent",
+    row_label("days"),
+    row_label("dollars"),
     "Accelerators",
     show.Column("Tags"),
     show.Column("Saved by"),

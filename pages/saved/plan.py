@@ -14,10 +14,11 @@ from core.store.locations import plan_store
 from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import as_of, edits_between, tags_of
 from core.units import format_exact
-from core.views.common.markup import unmarked
-from core.views.comparison.text import KEPT_AS, plan_name
+from core.views.common.rows import row_label
+from core.views.comparison.text import plan_name
 from core.views.report.data import saved_as_json
 from core.views.store import text as store_text
+from core.wording import unmarked
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
@@ -52,7 +53,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             show.error(line)
         if item and (moved := store_text.since(plan)):
             show.note("Data or formulas have changed since it was saved:")
-            rows = [(KEPT_AS[name], *both) for name, both in moved.items()]
+            rows = [(row_label(name), *both) for name, both in moved.items()]
             show.small_table(("Result", "When saved", "Now"), rows)
         links = (link_to(page, plan) for page in ((CALENDAR,) if calendar else (COMPUTE, MEMORY, PARALLEL)))
         show.note("Open on", show.Html(" · ".join(links)))

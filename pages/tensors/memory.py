@@ -10,7 +10,6 @@ from core import fields
 from core.fields import choice, quantity
 from core.limits import limit
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
-from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace, TraceStep
@@ -19,18 +18,11 @@ from pages.common import show
 from pages.common.components import component
 from pages.tensors.inputs import TensorInputs
 
-RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
-_EXAMPLES = {MATRIX: TensorLayout((1024, 64), (64, 1)), TRANSPOSE: TensorLayout((64, 1024), (1, 64))}
-_TIMED = "t:walk:timed"
-
 
 def _result(run: Trace) -> TraceStep:
     """The tensor at the end: where the last step was refused, the one it was tried on."""
     step = run.last
     return run.steps[step.inputs[0] if step.inputs else 0] if step.kind == "refused" else step
-
-
-_COLUMNS = ("Elements", "Lines touched", "Lines fetched", "Bytes fetched", "Bytes used", "Fetched with a 32 KiB cache")
 
 
 # --------------------------------------------------------------------------------------------------- overlap

@@ -22,6 +22,7 @@ from pages.tensors.inputs import (
 from pages.tensors.lecture import program, where_it_stands
 from pages.tensors.memory import overlap
 from pages.tensors.named import named_axes
+from pages.tensors.training import training
 
 
 def page() -> None:
@@ -56,6 +57,7 @@ def page() -> None:
         "program": ("The lecture’s program, line by line", program),
     }
     with st.container(gap=None, key="t_panels"):
+        training(run)
         for name, (title, draw) in PANELS.items():
             with inputs.panel(name, title) as panel:
                 if panel.open and (why := programs_ready()):
@@ -70,10 +72,10 @@ def page() -> None:
             lambda: explanations(run),
             key="t:how",
             notes=(
-                f"torch {run.torch_version} runs the code in its own process. x is torch.arange of the start shape. "
-                "A result is a view if it uses the storage of an input. Bytes are those of torch’s CPU allocator, "
-                "including temporaries. GPU kernels use other temporaries. FLOPs are torch’s own count of matmuls, "
-                "convolutions, and attention.",
+                f"{f'torch {run.torch_version}'.strip()} runs the code in its own process. "
+                "x is torch.arange of the start shape. A result is a view if it uses the storage of an input. "
+                "Bytes are those of torch’s CPU allocator, including temporaries. GPU kernels use other temporaries. "
+                "FLOPs are torch’s own count of matmuls, convolutions, and attention.",
             ),
         )
         with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:

@@ -17,7 +17,7 @@ from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.sweep import RESULTS, Result, Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.units import QuantityError
-from core.views.plan.text import bound
+from core.views.plan.text import limit_text
 from core.views.sweep.text import clashing
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
@@ -96,7 +96,7 @@ def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAx
 def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     """The two sides, what the cells show, and what they keep to."""
     deadline = sweep_within(None, a.plan)
-    own = "no limit" if math.isinf(deadline.days) else bound(deadline)
+    own = "no limit" if math.isinf(deadline.days) else limit_text(deadline)
     with plan_sidebar.question():
         for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
             plan_sidebar.ask(inputs, word, axis, width=164)

@@ -102,7 +102,7 @@ def test_the_last_calendar_stays_where_the_next_cannot_be_made() -> None:
     before = told(app)
     app.text_input(key="p_tokens").set_value("1e18").run()
     assert told(app) == before
-    assert "Still showing the last calendar" in stripped("\n".join(bodies(app, "np-error")))
+    assert "shows the last valid result" in stripped("\n".join(bodies(app, "np-error")))
     app.text_input(key="p_tokens").set_value("8T").run()
     app.text_input(key="y_start").set_value("2027-02-30").run()
     assert told(app) == before
@@ -118,7 +118,7 @@ def test_a_runs_name_leads_to_its_budget() -> None:
     for link, one in zip(links, s.runs, strict=True):
         fields = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
         there = opened(COMPUTE, {name.partition("_")[2]: text for name, text in fields.items() if name != "v"})
-        assert told(there) == shown(plan_text.sentence(one.answer))
+        assert told(there) == shown(plan_text.headline(one.answer))
 
 
 def said_raw(app: AppTest) -> str:

@@ -209,7 +209,7 @@ def test_a_link_alone_opens_the_comparison(count: int) -> None:
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
     assert base(app) == presets[-1][0]
     assert answer(app) == shown(comparison_text.sentence(compare_plans(entries), count - 1))
-    (table,) = [body for body in bodies(app, "np-tabled") if "Whole run" in body]
+    (table,) = [body for body in bodies(app, "np-tabled") if "End-to-end time" in body]
     assert all(comparison_text.plan_name(compare_plan(one)) in said_on(app) for one in entries)
     assert table.count('<th scope="col"') == count + 1
 

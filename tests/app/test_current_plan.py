@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.messages import message
 from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
 from core.planning.plan import OWN_SHAPE
 from core.store.store import Store
@@ -69,7 +70,7 @@ def test_a_plan_changed_on_one_page_shows_on_another(apart: int) -> None:
 
 def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None:
     app = opened(COMPUTE, {"find": "accelerators", "within": "60 days"})
-    (pools,) = (body for body in bodies(app, "np-note") if "Which of our pools" in body)
+    (pools,) = (body for body in bodies(app, "np-note") if message("plan.link.pools") in body)
     assert "until=60+days" in pools
     assert "which=true" in pools
     go(app, MEMORY)

@@ -14,8 +14,8 @@ from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.views.plan import text_fixes, text_precision
-from core.views.report.plan_table import plan_lines
-from core.views.report.tables import lines_csv
+from core.views.report.rows import plan_rows
+from core.views.report.tables import rows_csv
 from pages.common.registry import COMPUTE, MEMORY
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM
@@ -109,7 +109,7 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     assert plan.own_policy == plan_of(FORM.parse(own)).own_policy
     with downloads() as made:
         opened(COMPUTE, {**carried, "take": "true"})
-    assert made["csv"]().decode() == lines_csv(plan_lines(estimate(plan)))
+    assert made["csv"]().decode() == rows_csv(plan_rows(estimate(plan)))
     again = opened(MEMORY, texts_of(app))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert linked(again) == linked(app)

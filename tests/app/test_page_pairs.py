@@ -26,13 +26,16 @@ NUMBER = r"\d(?:[\d.,]*\d)?"
 TIME = rf"({NUMBER} (?:[nµm]?s|min|h|days?|years?))"
 DEGREES = r"((?:(?:tensor|pipeline|context|expert|data) [\d,]+ (?:· )?)*(?:replicated|under ZeRO-\d|one accelerator))"
 FACTS = {
-    "days": rf"(?:tokens takes|[Ww]hole run|Yours takes|^\S.* takes(?= [^·]* for \$)) ?{TIME}",
-    "days, early and late": rf"(?:tokens takes|[Ww]hole run) ?{TIME} ?\(?(?:P10–P90: )?({NUMBER}(?: \w+)?–{TIME})",
-    "days of the steps": rf"[Ss]teps alone(?: would have to take)? ?{TIME}",
+    "days": rf"(?:tokens takes|[Ee]nd-to-end time:?|Yours takes|^\S.* takes(?= [^·]* for \$)) ?{TIME}",
+    "days, early and late": rf"(?:tokens takes|[Ee]nd-to-end time:?) ?{TIME} ?"
+    rf"\(?(?:P10–P90: )?({NUMBER}(?: \w+)?–{TIME})",
+    "days of the steps": rf"[Ss]teady-state time(?: of this layout)?: ?{TIME}",
     "days from the deadline": rf"90 days(?:: ✗|: ✓| by) {TIME}",
-    "dollars": rf"(?:for about|Yours takes [^$\n]* for|takes [^$\n]* for|Rent) ?(\${NUMBER}(?: [kMB])?)",
-    "MFU over all hours": rf"MFU (?:over all hours)?({NUMBER} %)(?: \([^)]*\))?(?: over all hours|\)|typed|[\d.]+)",
-    "MFU of the steps": rf"(?:at |\()({NUMBER} %) (?:MFU )?by [\d.]+N",
+    "dollars": rf"(?:for about|costs about|Yours takes [^$\n]* for|takes [^$\n]* for|Cost) ?(\${NUMBER}(?: [kMB])?)",
+    "MFU over all hours": rf"(?:({NUMBER}%) end-to-end MFU|End-to-end MFU ?({NUMBER}%)"
+    rf"|MFU ({NUMBER}%) over all hours)",
+    "MFU of the steps": rf"(?:({NUMBER}%) steady-state MFU|steady-state MFU of ({NUMBER}%)"
+    rf"|layout: {NUMBER} \w+ at ({NUMBER}%) MFU)",
     "held": rf"(?:holds|Peak memory per accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
     "too much": rf"({NUMBER} [KMGT]iB) ?(?:too much|over)",
     "layout": rf"(?:(?:fastest|own) layout: |Layout|, under ){DEGREES}(?=:| · |Open)",
@@ -40,7 +43,7 @@ FACTS = {
     "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
     "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
     "power": rf"(?:({NUMBER} [kMG]?W) of peak power|Peak power({NUMBER} [kMG]?W))",
-    "limits": r"^((?:Memory|✓|✗|\?)[^\n]*(?:limits|budget|deadline)[^\n]*)$",
+    "limits": r"^((?:✓|✗|\?)[^\n]*(?:limits|free|capacity|reserved)[^\n]*)$",
 }
 
 
@@ -72,7 +75,7 @@ ALWAYS = {
     "MFU over all hours": (COMPUTE, HOME, WHAT_IF, COMPARE),
     "MFU of the steps": (COMPUTE, HOME),
     "held": (WHAT_IF, COMPARE),
-    "accelerator-hours": (COMPUTE, HOME, CALENDAR),
+    "accelerator-hours": (CALENDAR,),
     "energy": (COMPARE, CALENDAR),
     "power": (COMPARE, CALENDAR),
     "limits": (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, CALENDAR),

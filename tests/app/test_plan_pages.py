@@ -13,8 +13,8 @@ from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED, Plan
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.plan import text as plan_text
 from core.views.plan import text_fixes, text_memory
-from core.views.report.plan_table import plan_lines
-from core.views.report.tables import lines_csv
+from core.views.report.rows import plan_rows
+from core.views.report.tables import rows_csv
 from pages.common.inputs import PLAN_TEXTS
 from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
@@ -49,7 +49,7 @@ def test_where_no_layout_keeps_to_what_is_asked_the_last_answer_stays(page: Page
     app.session_state[PLAN_TEXTS] = {**app.session_state[PLAN_TEXTS], "ktp": "7"}
     app.run()
     assert bodies(app, "np-answer") == before
-    assert "Still showing the last" in stripped("\n".join(bodies(app, "np-error")))
+    assert "shows the last valid result" in stripped("\n".join(bodies(app, "np-error")))
 
 
 @pytest.mark.parametrize("page", [HOME, COMPUTE, MEMORY, PARALLEL, WHAT_IF, CALENDAR], ids=lambda page: page.id)
@@ -72,7 +72,7 @@ def test_of_a_plan_that_cannot_be_what_can_be_is_shown(page: PageSpec, wrong: di
 def told(plan: Plan) -> tuple[str, str]:
     """Sentence and CSV of a plan, without any page."""
     a = estimate(plan)
-    return plan_text.sentence(a), lines_csv(plan_lines(a))
+    return plan_text.headline(a), rows_csv(plan_rows(a))
 
 
 def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
@@ -246,4 +246,4 @@ def test_the_address_keeps_what_stands_in_a_closed_fold() -> None:
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
     for name, preset in {"": {}, **PRESETS}.items():
         a = estimate(plan_from(preset))
-        assert (plan_text.memory(a), plan_text.too_large_as_laid_out(a)) == ("", ""), name
+        assert plan_text.does_not_fit(a) == "", name

@@ -273,7 +273,7 @@ def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store)
         store.save(type(entry)(entry.name, entry.texts, off))
     said = words(opened(SAVED, {}))
     assert "Data or formulas have changed" in said
-    assert "<td>whole run" in said
+    assert "<td>End-to-end time" in said
     assert "<td>MFU" not in said
 
 

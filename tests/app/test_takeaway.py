@@ -43,7 +43,7 @@ def test_a_page_offers_its_plan_in_every_format(page: PageSpec) -> None:
     assert entry.answer.plan == plan_from(PAGES[page] if page is COMPUTE else next_pages(app, COMPUTE)[0])
     assert entry.results == results_of(entry.answer)
     files = {ending: file().decode() for ending, file in made.items()}
-    assert text.sentence(entry.answer) in files["md"]
+    assert text.headline(entry.answer) in files["md"]
     assert entry.name in files["html"].replace("\u00a0", " ")
     assert all(name in files["md"] for name in linked(app) if name != f"{page.prefix}_take")
 
@@ -91,7 +91,7 @@ def test_compare_offers_its_plans() -> None:
     assert [one.name for one in entries] == list(three)
     assert all({one.id: e.texts[one.id] for one in PLAN_FORM.fields if one.id in texts} == dict(texts)
                for e, texts in zip(entries, three.values(), strict=True))  # fmt: skip
-    assert all(text.sentence(one.answer) in files["md"] for one in entries)
+    assert all(text.headline(one.answer) in files["md"] for one in entries)
 
 
 @given(st.text(max_size=limit("plan_name")) | st.sampled_from(HOSTILE))

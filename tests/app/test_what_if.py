@@ -90,12 +90,10 @@ def test_a_side_that_is_no_longer_swept_is_named_and_leaves_the_usual_one() -> N
     assert answered(app)
 
 
-@pytest.mark.parametrize(
-    ("due", "within"), [("120 days", "within 120 days"), ("$5M", "within $5 M"), ("", "no deadline")]
-)
-def test_the_deadline_is_the_boards_own(due: str, within: str) -> None:
+@pytest.mark.parametrize("due", ["120 days", "$5M", ""])
+def test_the_deadline_is_the_boards_own(due: str) -> None:
     app = opened(WHAT_IF, {"due": due})
-    assert within in said_on(app)
+    assert (f"within {due}" in said_on(app)) == bool(due)
     assert answered(app) == told(of_form({"due": due}))
 
 

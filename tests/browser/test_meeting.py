@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.planning.comparison.comparison import compare_plan
 from core.planning.plan import OWN_SHAPE
-from core.views.plan.text import sentence
+from core.views.plan.text import headline
 from core.wording import plain
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
 from tests.browser.conftest import open_from_menu, settle
@@ -45,7 +45,7 @@ def enter(box: Locator, text: str) -> None:
 
 def days(page: Page) -> list[str]:
     """The days of the table of results, each with its range."""
-    cells = page.locator("tr").filter(has=page.get_by_text("Whole run", exact=True)).first.locator("td.num")
+    cells = page.locator("tr").filter(has=page.get_by_text("End-to-end time", exact=True)).first.locator("td.num")
     return [text.replace(NO_BREAK, " ").replace("\n", "") for text in cells.all_text_contents()]
 
 
@@ -88,13 +88,13 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     go(other, AGREED, COMPUTE.url_path)
     expected = compare_plan(after[0]).answer
     assert expected
-    assert plain(sentence(expected)).replace(NO_BREAK, " ") in answer(other)
+    assert plain(headline(expected)).replace(NO_BREAK, " ") in answer(other)
     expect(other.get_by_label("How many", exact=True)).to_have_value("4096")
 
-    page.get_by_text("Export: report").click()
+    page.get_by_text("Files", exact=True).click()
     settle(page)
     with page.expect_download() as download:
-        page.get_by_role("button", name="Report as HTML").click()
+        page.get_by_role("button", name="HTML report").click()
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
     shown, said = days(page), answer(page)
@@ -208,9 +208,9 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     page.keyboard.press("Escape")
     agreed = answer(page)
     link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
-    visitor.click(page.get_by_text("Export: report").first)
+    visitor.click(page.get_by_text("Files", exact=True).first)
     with page.expect_download() as download:
-        visitor.press("Report as HTML")
+        visitor.press("HTML report")
     assert visitor.actions <= 40, visitor.actions
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)

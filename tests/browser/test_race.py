@@ -48,7 +48,7 @@ def heard(page: Page) -> None:
 
 
 GPT, LLAMA = preset("GPT-3 175B"), preset("Llama 2 70B")
-MOVES = panel("What moves the answer")
+MOVES = panel("Sensitivity")
 
 CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
     "a preset, a panel": (100, (GPT, MOVES), {"p_model": "GPT-3 175B", "p_tokens": "300B", "c_moves": "true"}),

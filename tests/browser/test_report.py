@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from core.views.plan.text import sentence
+from core.views.plan.text import headline
 from core.views.report.document import as_html
 from core.wording import plain
 from pages.common.registry import COMPUTE
@@ -75,7 +75,7 @@ def test_a_downloaded_report_opens_offline(open_page: Callable[..., Page], brows
     page = open_page(f"{COMPUTE.url_path}?c_take=true&p_n=8B&p_count=64")
     said = page.locator(".np-answer").inner_text().partition("\n")[0]
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Report as HTML").click()
+        page.get_by_role("button", name="HTML report").click()
     assert re.fullmatch(r"napkin-[a-z0-9.-]+\.html", saved.value.suggested_filename)
     file = tmp_path / "report.html"
     saved.value.save_as(file)
@@ -100,7 +100,7 @@ def test_a_downloaded_report_opens_offline(open_page: Callable[..., Page], brows
 def test_a_comparison_reads_on_every_screen(several: Path, browser: Browser, width: int) -> None:
     with opened(browser, several, width) as page:
         first = next(iter(PAGE_PRESETS.values()))
-        expect(page.locator(".answer").nth(1)).to_contain_text(plain(sentence(first.answer))[:30])
+        expect(page.locator(".answer").nth(1)).to_contain_text(plain(headline(first.answer))[:30])
         readable(page)
 
 

@@ -55,8 +55,8 @@ from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_memory, text_rates
 from core.views.plan.charts import answer_strip
-from core.views.report.plan_table import plan_lines
-from core.views.report.tables import lines_csv
+from core.views.report.rows import plan_rows
+from core.views.report.tables import rows_csv
 from core.views.roofline import text as roofline_text
 from core.views.roofline.charts import roofline
 from core.views.runs import text as runs_text
@@ -83,15 +83,15 @@ Shown = str | Explanation | Mapping[str, Any]
 
 
 def _head(a: PlanEstimate) -> Iterator[Shown]:
-    yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
+    yield from (plan_text.headline(a), plan_text.range_text(a), plan_text.mfu_text(a), plan_text.times_text(a))
+    yield from (plan_text.impossible(a), *plan_text.cautions(a))
     yield from (
-        plan_text.memory(a),
-        plan_text.too_large_as_laid_out(a),
-        text_rates.rates_sentence(a.plan),
+        plan_text.does_not_fit(a),
+        *text_rates.rates_text(a.plan),
         text_rates.change(a.plan),
     )
     peers = similar_runs(a)
-    yield runs_text.nearest_runs_sentence(a, peers)
+    yield runs_text.similar_runs_text(a, peers)
     yield from _cells(
         runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})
     )
@@ -99,30 +99,32 @@ def _head(a: PlanEstimate) -> Iterator[Shown]:
 
 def _actuals(a: PlanEstimate) -> Iterator[Shown]:
     p = progress(parse_log(actuals_text.example(a)), a)
-    yield from (actuals_text.verdict(p), actuals_text.own(p), actuals_text.chart_alt(p), *actuals_text.read(p))
+    yield from (*actuals_text.verdict(p), actuals_text.own(p), actuals_text.chart_alt(p), *actuals_text.read(p))
     yield from _cells(actuals_text.changed(p))
     yield from (tokens_over_days(p, LIGHT), *p.explain())
 
 
 def _whole(a: PlanEstimate) -> Iterator[Shown]:
-    yield from (words_whole.whole(a), words_whole.failing(a), words_whole.used(a))
-    yield from _cells(words_whole.whole_rows(a))
-    shares = words_whole.shares(a)
+    yield from (words_whole.whole_text(a), words_whole.failures_text(a), words_whole.energy_text(a))
+    yield from _cells(words_whole.checkpoint_rows(a))
+    shares = words_whole.time_shares(a)
     assert math.isclose(sum(share for _, share, _ in shares), 1, rel_tol=1e-9), shares
     yield from (name for name, _, _ in shares)
 
 
 def _table(a: PlanEstimate) -> Iterator[Shown]:
-    lines = plan_lines(a)
-    yield from (compute_optimal_text.trained(a), *(cell for line in lines for cell in line.cells()))
+    lines = plan_rows(a)
+    yield from (compute_optimal_text.ratio_text(a), *(cell for line in lines for cell in line.cells()))
 
 
 def _counted(a: PlanEstimate) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield from (flops_text.where(counted, scale), flops_text.gap(a.shape, a.plan.seq_len, a.plan.attention))
+    yield from (flops_text.components_text(counted, scale), flops_text.components_alt(a.shape, counted))
+    yield flops_text.gap_text(a.shape, a.plan.seq_len, a.plan.attention)
+    yield from _cells(flops_text.gap_rows(a.shape, a.plan.seq_len, a.plan.attention))
     yield from flops_text.cautions(a.shape, a.plan.seq_len)
     if a.stands_in:
-        yield flops_text.stand_in(a.shape, a.middle.parameters)
+        yield flops_text.proxy_text(a.shape, a.middle.parameters)
 
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
@@ -197,7 +199,7 @@ def _count(a: PlanEstimate) -> FlopCount:
 def _pictures(a: PlanEstimate) -> Iterator[Shown]:
     yield from a.explain()
     yield answer_strip(a, similar_runs(a), LIGHT)
-    yield hours_of_the_run(words_whole.shares(a), LIGHT)
+    yield hours_of_the_run(words_whole.time_shares(a), LIGHT)
     yield from a.explain_power()
 
 
@@ -219,19 +221,19 @@ def _runs(a: PlanEstimate) -> Iterator[Shown]:
     m = a.middle
     rows = evidence("whole")
     points = [
-        RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.pointed(row), row in near) for row in rows
+        RunPoint(row.run.model, row.run.params, row.utilisation, runs_text.hover_text(row), row in near) for row in rows
     ]
     yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
     yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], LIGHT)
-    yield runs_text.scored(score(), score())
-    yield from _cells(runs_text.predicted(predictions()))
+    yield runs_text.score_detail(score(), score())
+    yield from _cells(runs_text.predicted_rows(predictions()))
     if a.model is None or a.plan.model == OWN_SHAPE:
         return
     runs = compare_all(a.model, m.mfu * a.peak / peak_16bit(a.device.name), a.plan.seq_len, a.device.name)
     if not runs:
         yield runs_text.no_run(a.model)
     for run in runs[:1]:
-        yield from runs_text.published_headings(run, m.mfu, a.dtype)
+        yield from runs_text.published_headings(run)
         yield from _cells(runs_text.published_rows(run, m.accelerators, m.steps_mfu))
         yield runs_text.about_run(run)
         yield explain_comparison(run)
@@ -241,7 +243,7 @@ def _flops(a: PlanEstimate) -> Iterator[Shown]:
     counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield figures_count.flops_by_component(counted, LIGHT, scale)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
-    yield flops_text.growing(grown)
+    yield flops_text.growth_alt(grown)
     yield figures_count.sequence_sweep(grown, LIGHT, scale)
     rate = a.middle.tokens_per_second
     scoreds = which_mfu(
@@ -252,8 +254,8 @@ def _flops(a: PlanEstimate) -> Iterator[Shown]:
         tokens_per_second=rate,
         scale=scale,
     )
-    yield flops_text.scored_run(scoreds, rate)
-    yield from _cells(flops_text.scores(scoreds))
+    yield flops_text.scores_text(scoreds, rate)
+    yield from _cells(flops_text.score_rows(scoreds))
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
     yield from explain_count(
         a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
@@ -279,8 +281,8 @@ def _roof(a: PlanEstimate) -> Iterator[Shown]:
         ]
         beside = (sheet, a.device.bandwidth) if rates else None
         yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
-        yield roofline_text.layered(result, a.device.name, 8192)
-        yield from _cells(roofline_text.operations(result))
+        yield from roofline_text.layer_text(result, a.device.name, 8192)
+        yield from _cells(roofline_text.operation_rows(result))
         yield from (
             step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
         )
@@ -294,7 +296,7 @@ def _split(a: PlanEstimate) -> Iterator[Shown]:
     except BudgetError as refused:
         yield str(refused)
         return
-    yield from _cells(compute_optimal_text.splits(allocations, a))
+    yield from _cells(compute_optimal_text.split_rows(allocations, a))
     yield overtraining.explain(tokens=m.tokens, params=m.parameters)
     yield from (
         *compute_optimal_text.explain_losses(a),
@@ -303,8 +305,8 @@ def _split(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _parts(a: PlanEstimate) -> Iterator[Shown]:
-    yield from (flops_text.active_counts(a.shape), flops_text.model_origin(a.shape))
-    headings, rows = flops_text.components(a.shape)
+    yield from (*flops_text.active_counts(a.shape), flops_text.model_origin(a.shape))
+    headings, rows = flops_text.parameter_rows(a.shape)
     assert all(len(row) == len(headings) for row in rows)
     yield from _cells(rows)
     yield from _cells(hardware_text.peaks(a.device))
@@ -312,14 +314,14 @@ def _parts(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _take_away(a: PlanEstimate) -> Iterator[Shown]:
-    yield lines_csv(plan_lines(a))
+    yield rows_csv(plan_rows(a))
 
 
 def _states(a: PlanEstimate) -> Iterator[Shown]:
     try:
         plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
     except LayoutError:
-        assert plan_text.memory(a)  # which says why it cannot be laid out
+        assert plan_text.does_not_fit(a)  # which says why it cannot be laid out
         return
     for counted in get_args(Counted):
         item = largest(plan, counted)

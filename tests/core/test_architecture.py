@@ -29,6 +29,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "number_text jobs data_version",
         "units",
         "wording dates",
+        "messages",
         "fields",
         "formula",
         "sources",
@@ -213,7 +214,7 @@ def test_a_planted_mention_of_a_page_is_found(source: str) -> None:
 
 
 def test_above_and_below_are_words_of_numbers_too() -> None:
-    for sentence in ("a clock below this share", "half below 38 %", "Above the ridge", "cannot be above 100 %"):
+    for sentence in ("a clock below this share", "half below 38%", "Above the ridge", "cannot be above 100%"):
         assert mentions_of_a_page(repr(sentence)) == []
 
 

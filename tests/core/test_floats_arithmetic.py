@@ -22,7 +22,7 @@ from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.floats.typed_numbers import parse
-from core.views.floats.charts_arithmetic import GAP, ROLES, CharacterGrid, Row, stages, stored_digits
+from core.views.floats.charts_arithmetic import GAP, ROLES, ArithmeticRow, CharacterGrid, stages, stored_digits
 from core.views.floats.text_arithmetic import modes, operation_text
 from tests.core.floats_oracle import described, rounded_value
 from tests.every import every
@@ -307,7 +307,7 @@ def works(draw: st.DrawFn) -> TypedOperation:
     return work_of(operator, fmt, *numbers[: 3 if operator == "fma" else 2])
 
 
-def number(row: Row) -> int:
+def number(row: ArithmeticRow) -> int:
     """The whole number that a row's bits spell, its sign in front of it; blanks behind the last bit are no zeros."""
     text = row.text.replace(".", "").replace(" ", "").replace("−", "-").replace("·", "")
     return int(text, 2)

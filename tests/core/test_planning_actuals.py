@@ -25,7 +25,6 @@ from core.views.actuals import text
 from core.views.actuals.charts import drawn_rows, tokens_over_days
 from core.views.common.palette import LIGHT
 from tests.core.plan_walk import wrong
-from tests.core.sentence_facts import says
 from tests.every import every
 
 PLAN = estimate(Plan())
@@ -126,7 +125,7 @@ def test_processes_whose_time_begins_anew_follow_each_other() -> None:
     log = job([(float(day), day * 1e9) for day in range(10)] + [(float(day), (9 + day) * 1e9) for day in range(10)])
     assert log.resets == 1
     assert log.seconds[-1] == 18 * 86400
-    assert any("begins anew 1 time" in line for line in text.read(progress(log, PLAN)))
+    assert [said.values["times"] for said in text.read(progress(log, PLAN)) if said.id == "actuals.read.resets"] == [1]
 
 
 def test_a_file_of_steps_or_samples_counts_by_the_plan() -> None:
@@ -145,7 +144,10 @@ def test_what_is_left_out_is_said_and_the_rest_is_kept() -> None:
         PLAN,
     )
     assert (p.day, p.trained) == (4.0, 240e9)
-    says(" ".join(text.read(p)), "3 of 6 rows", "“tokens”", "1 row without", "2 rows that cannot be read", "line 5")
+    found = {said.id.rpartition(".")[2]: said.values for said in text.read(p)}
+    assert (found["csv"]["rows"], found["csv"]["all"], found["csv"]["what"]) == (3, 6, "tokens")
+    assert (found["missing"]["rows"], found["unreadable"]["rows"]) == (1, 2)
+    assert "line 5" in found["unreadable"]["bad"]
 
 
 @every(
@@ -189,7 +191,7 @@ def test_no_text_breaks_the_reader(log: str, head: str) -> None:
 def test_the_example_of_every_preset_is_told_and_drawn(name: str) -> None:
     a = estimate(plan_from(PRESETS[name]))
     p = progress(parse_log(text.example(a)), a)
-    said = [text.verdict(p), text.own(p), text.chart_alt(p), *text.read(p), *sum(text.changed(p), ())]
+    said = [*text.verdict(p), text.own(p), text.chart_alt(p), *text.read(p), *sum(text.changed(p), ())]
     assert [line for line in said if wrong(line)] == []
     assert 0.44 < p.trained / p.goal < 0.46
     assert len(text.example(a)) <= 900
@@ -203,13 +205,17 @@ def at_day(day: float, share: float, **texts: str) -> JobProgress:
 
 def test_the_verdict_names_side_end_and_deadline() -> None:
     days = PLAN.middle.days
-    says(text.verdict(at_day(0.5 * days, 0.55)), "55 %", "ahead of", "within", f"ends on day {0.5 / 0.55 * days:.0f}")
-    says(text.verdict(at_day(0.5 * days, 0.2, until="200 days")), "20 %", "behind", "slower than its P90", "✗", "after")
-    says(text.verdict(at_day(0.2 * days, 0.6, until="200 days")), "faster than its P10", "✓", "before the deadline")
-    says(text.verdict(at_day(90.0, 1.0)), "All of 15T", "It ended on day 90")
-    still = progress(job([(0.0, 0.0), (10.0, 1e12), (20.0, 1e12)]), estimate(plan_from({"until": "200 days"})))
+    still = progress(job([(0.0, 0.0), (10.0, 1e12), (20.0, 1e12)]), estimate(plan_from({"until": "400 days"})))
     assert math.isinf(still.ends[1])
-    says(text.verdict(still), "stands still", "deadline")
+    for p, ids in (
+        (at_day(0.5 * days, 0.55), "progress ahead ends"),
+        (at_day(0.5 * days, 0.2, until="200 days"), "progress slower ends after_deadline"),
+        (at_day(0.2 * days, 0.6, until="200 days"), "progress faster ends before_deadline"),
+        (at_day(90.0, 1.0), "all faster ended"),
+        (still, "progress behind stands_still around_deadline_never"),
+    ):
+        assert [said.id.removeprefix("actuals.") for said in text.verdict(p)] == ids.split()
+    assert text.verdict(at_day(0.5 * days, 0.55))[0].values["share"] == 0.55
     go.Figure(tokens_over_days(still, LIGHT))
 
 
@@ -222,7 +228,7 @@ def test_a_job_far_along_counts_as_a_run_of_ones_own_and_narrows_the_range() -> 
     days, told = PLAN.range_of("days"), estimate(plan_from({"ownruns": line})).range_of("days")
     assert told.high / told.low < days.high / days.low
     assert at_day(5.0, 0.02).own is None
-    assert "best matmul" in text.own(at_day(5.0, 0.9))
+    assert text.own(at_day(5.0, 0.9)).id == "actuals.custom.invalid"
 
 
 def test_a_picture_keeps_the_ends_of_gaps() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from core.budget.equations import BudgetError, Interval
 from core.hardware.accelerators import accelerators
+from core.messages import message
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.nearest_runs import at_mfu, similar_runs
@@ -17,7 +18,7 @@ from core.planning.plan import FINDS, OWN_SHAPE, TYPED, Within
 from core.planning.presets import LECTURE, PRESETS
 from core.runs.energy import footprint
 from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_steps
-from core.views.report.plan_table import plan_lines
+from core.views.report.rows import plan_rows
 from core.views.runs import text_goodput as words_whole
 from tests.core.plan_cases import columns
 from tests.every import every
@@ -124,7 +125,7 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     assert steady[1].middle.dollars == pytest.approx(steady[0].middle.dollars / goodput)
     assert steady[1].energy.mid == pytest.approx(steady[0].energy.mid / goodput)
     assert whole[1].middle.mfu_while_training == pytest.approx(mfu_of_steps(0.4, goodput))
-    shares = [share for _, share, _ in words_whole.shares(steady[1])]
+    shares = [share for _, share, _ in words_whole.time_shares(steady[1])]
     assert sum(shares) == pytest.approx(1)
     assert words_whole.failures(steady[1])[1] == pytest.approx(steady[1].middle.days * 1024 / 1000 * 20, rel=1e-6)
 
@@ -143,7 +144,7 @@ def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> N
     assert a.impossible
     assert a.middle.mfu_while_training > a.ceiling
     assert not estimate(plan_from({"mfu": "40%"})).impossible
-    assert {line.note for line in plan_lines(a) if line.name == "MFU while it trains"} == {"impossible"}
+    assert {line.note for line in plan_rows(a) if line.key == "mfu_while_training"} == {message("row.note.impossible")}
 
 
 @pytest.mark.parametrize("failing", [{}, {"rate1k": "400"}, {"rate1k": "9000", "count": "100000"}])
@@ -165,29 +166,29 @@ def test_failures_that_leave_no_progress_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "field", "says"),
+    ("texts", "field", "reason"),
     [
-        ({"find": "accelerators", "within": "$5M"}, "within", "money alone"),
-        ({"find": "tokens", "within": "$5M", "gpu": "TPU v4"}, "price", "without a price"),
-        ({"find": "tokens", "within": "$5M", "price": "0"}, "price", "any number of hours"),
-        ({"find": "MFU", "within": "5 days"}, "within", "1,439"),
-        ({"find": "accelerators", "within": "1 min", "tokens": "1e18", "n": "1e16"}, "within", "Cannot be met"),
+        ({"find": "accelerators", "within": "$5M"}, "within", "budget_needs_time"),
+        ({"find": "tokens", "within": "$5M", "gpu": "TPU v4"}, "price", "budget_needs_price"),
+        ({"find": "tokens", "within": "$5M", "price": "0"}, "price", "budget_at_no_price"),
+        ({"find": "MFU", "within": "5 days"}, "within", "mfu_above_peak"),
+        ({"find": "accelerators", "within": "1 min", "tokens": "1e18", "n": "1e16"}, "within", "too_many_idle"),
         (
             {"find": "accelerators", "within": "1 h", "mfu": "40%", "pace": "steady steps", "rate1k": "100"},
             "within",
-            "Failures grow",
+            "too_many_failures",
         ),
         (
             {"find": "parameters", "within": "1 min", "tokens": "1e18", "count": "1", "gpu": "T4"},
             "within",
-            "less than one",
+            "too_little",
         ),
     ],
 )
-def test_what_cannot_be_answered_names_the_field_and_the_reason(texts: dict[str, str], field: str, says: str) -> None:
-    with pytest.raises(BudgetError, match=says) as refused:
+def test_what_cannot_be_answered_names_the_field_and_the_reason(texts: dict[str, str], field: str, reason: str) -> None:
+    with pytest.raises(BudgetError) as refused:
         estimate(plan_from(texts))
-    assert refused.value.field == field
+    assert (refused.value.field, refused.value.args[0].id) == (field, f"error.{reason}")
 
 
 @pytest.mark.parametrize("find", ["tokens", "parameters"])

@@ -33,7 +33,7 @@ def test_deepseek_v3s_price() -> None:
 
 
 def test_palms_mfu() -> None:
-    """arXiv:2204.02311 appendix B: 238.3 k tokens/s on 6,144 TPU v4 are 45.7 %, with attention 46.2 %."""
+    """arXiv:2204.02311 appendix B: 238.3 k tokens/s on 6,144 TPU v4 are 45.7%, with attention 46.2%."""
     per_token = 6 * 540.35e9
     square = 12 * 118 * 48 * 256 * 2048
     peak = find("TPU v4").peak("bf16")
@@ -130,20 +130,20 @@ def test_limits_of_money_as_typed() -> None:
 
 @every("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])
 def test_bad_prices_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(QuantityError, match=r"example|Empty|empty|out of range") as refused:
+    with pytest.raises(QuantityError, match=r"such as|example|[Ee]mpty|out of range") as refused:
         parse_price(text)
     assert text in str(refused.value)
 
 
 @every("text", ["1.5", "101", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
 def test_bad_mfu_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(QuantityError, match=r"40%|from 0.1 % to 100 %"):
+    with pytest.raises(QuantityError, match=r"40%|from 0.1% to 100%"):
         parse_mfu(text)
 
 
 @every("text", ["90", "", "soon", "$", "-3 days", "1e999 days", "0 s", "$1e999", "5M"])
 def test_bad_limits_are_refused(text: str) -> None:
-    with pytest.raises(QuantityError, match=r"example|[Ee]mpty|out of range"):
+    with pytest.raises(QuantityError, match=r"such as|example|[Ee]mpty|out of range"):
         parse_within(text)
 
 
@@ -152,7 +152,7 @@ def test_prices_as_shown() -> None:
     assert price(2.0, 2.0) == "$2.00/h"
     assert price(math.nan, math.nan) == "unknown"
     assert [dollars(value) for value in (5.576e6, 1.68e25, 1e-18, 0.0, math.nan)] == [
-        "$5.58 M",
+        "$5.58M",
         "$1.68 × 10²⁵",
         "under $0.01",
         "$0.00",

@@ -361,7 +361,7 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     assert money.value == a.dollars.mid, "a table takes all of them away"
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
-        plan_text.sentence(a),
+        plan_text.headline(a),
         sweep_text.own(a, a.plan.within),
         calendar_text.rows(fleet)[0][-1],
         comparison_text.sentence([plan], 0),

@@ -46,7 +46,7 @@ from core.runs.scores import (
 )
 from core.step_time.step import step_time
 from core.units import QuantityError
-from core.views.plan.text import steps_and_whole
+from core.views.plan.text import mfu_text
 from tests.every import every
 
 NAMES = [a.name for a in accelerators()]
@@ -271,7 +271,7 @@ def test_a_new_accelerator_takes_longer_until_it_is_proven() -> None:
     new, first, proven = (timed(accelerator="B200", maturity=how) for how in (BY_AGE, FIRST_RUN, PROVEN))
     assert new.range_of("days") == first.range_of("days")
     assert new.middle.days > 1.1 * proven.middle.days
-    assert "so new" in steps_and_whole(new)
+    assert mfu_text(new).id == "plan.mfu.predicted_new"
     old = [timed(maturity=how).middle.days for how in (BY_AGE, PROVEN, FIRST_RUN)]
     assert old[0] == old[1] < old[2]
 
@@ -310,7 +310,7 @@ def test_own_runs_move_the_range_towards_themselves() -> None:
     usual, slow = timed(), timed(own_runs=parse_own_runs("70B, 1T tokens, 512 H100 SXM, 40 days"))
     assert slow.middle.days > 1.1 * usual.middle.days
     assert slow.middle.steps_days == pytest.approx(usual.middle.steps_days)
-    assert "your own run" in steps_and_whole(slow)
+    assert mfu_text(slow).id == "plan.mfu.predicted_custom"
 
 
 @every(
@@ -404,26 +404,27 @@ def test_nearest_runs() -> None:
     assert len(near) == len(rows)
     assert [n.distance for n in near] == sorted(n.distance for n in near)
     assert near[0].evidence.run.model.startswith("Llama-3")
-    assert "same kind" in near[0].text
+    assert near[0].differences == ()
     old = next(n for n in near if n.evidence.run.accelerator == "TPU v3")
-    assert "two generations older" in old.text
-    assert "4 × the parameters" in old.text
+    assert (old.generations, old.differences[0]) == (2, "older")
+    assert old.size == pytest.approx(4, rel=0.02)
     mixed = next(n for n in near if n.evidence.run.model == "DeepSeek-V3")
-    assert mixed.parts[-2:] == ("a mixture of experts", "8-bit products")
-    assert mixed.parts[0].endswith("active parameters"), "37B of 671B work on a token"
+    assert mixed.differences == ("mixture", "width")
+    assert mixed.size == pytest.approx(37.55 / 70, rel=0.02), "37B of 671B work on a token"
 
 
 def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
     usual = run_features(timed())
     assert beyond_evidence(usual) == ()
-    for changed, numbers in (
-        ({"accelerators": 1e6}, ("1M", "16,384", "Llama-3.1 405B")),
-        ({"tokens": 1e14}, ("100T", "40T", "Llama-4 Scout")),
-        ({"params": 1e13}, ("10T", "405.9B", "Llama-3.1 405B")),
-        ({"accelerator": "MI300X"}, ("No published run used MI300X",)),
-        ({"width": "4-bit"}, ("4-bit",)),
+    for changed, kind, most, model in (
+        ({"accelerators": 1e6}, "accelerators", 16_384, "Llama-3.1 405B"),
+        ({"tokens": 1e14}, "tokens", 40e12, "Llama-4 Scout"),
+        ({"params": 1e13}, "parameters", 405.9e9, "Llama-3.1 405B"),
+        ({"accelerator": "MI300X"}, "no run", math.nan, ""),
+        ({"width": "4-bit"}, "no rate", math.nan, ""),
     ):
-        (text,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
-        assert all(number in text for number in numbers), text
+        (row,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
+        assert (row.kind, row.model) == (kind, model)
+        assert row.most == pytest.approx(most, rel=1e-3, nan_ok=True)
     assert len(beyond_evidence(replace(usual, accelerator="RTX 4090"))) == 2
     assert len(beyond_evidence(RunFeatures(1e13, 1e15, "MI300X", 1e6, mixture=True, width="4-bit"))) == 5

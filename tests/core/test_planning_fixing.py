@@ -82,7 +82,7 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     for fix in result:
         stages = int(fix.texts["pp"])
         assert fix.extra_bubble == pytest.approx((stages - 1) / 4)
-        assert f"{100 * fix.extra_bubble:.3g} % longer" in text_fixes.costs(fix)
+        assert f"{100 * fix.extra_bubble:.3g}% longer" in text_fixes.costs(fix)
     assert result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from dataclasses import replace
 from datetime import date
 
@@ -21,13 +20,22 @@ from core.planning.cost.bill import Prices
 from core.planning.cost.choose_pools import calendar_checks, compare_pools
 from core.planning.cost.form import CALENDAR_FORM, prices_of
 from core.planning.cost.pool_bill import ways_to_pay
-from core.planning.estimate import estimate
+from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits, Within
-from core.planning.plan_limits import SURE, Check, all_met, changed_to_keep, checks, surer_of_deadline
+from core.planning.plan_limits import (
+    SURE,
+    Check,
+    all_checks,
+    all_met,
+    changed_to_keep,
+    checks,
+    limit_report,
+    surer_of_deadline,
+)
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import RESULTS, Sweep, SweptAxis, recommend, sweep_plan, sweep_within
 from core.search.fastest import searched
@@ -39,7 +47,7 @@ from core.views.comparison import text as comparison_text
 from core.views.comparison.text_limits import limit_rows, meeting_all
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
-from core.views.report.plan_table import plan_lines
+from core.views.report.rows import plan_rows
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
@@ -76,7 +84,11 @@ def test_a_calendar_of_the_plan_alone_has_the_limits_of_the_plan(sure: str) -> N
     _, found, said = placed(**MEETING, sure=sure)
     assert found == of(**MEETING, sure=sure)
     a = estimate(plan_from({**MEETING, "sure": sure}))
-    assert said == text_limits.sentence(a)
+    assert said == line_of(a)
+
+
+def line_of(a: PlanEstimate) -> str:
+    return text_limits.limits_line(a, limit_report(a))
 
 
 def amounts_over(texts: dict[str, str]) -> dict[str, str]:
@@ -85,10 +97,10 @@ def amounts_over(texts: dict[str, str]) -> dict[str, str]:
     compared, a = compare_plan(entry), estimate(plan_from(texts))
     (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
     s, _, calendar = placed(**texts)
-    (line,) = (line for line in plan_lines(a) if line.name == "limit: deadline")
+    (line,) = (line for line in plan_rows(a) if line.key == "limit_deadline")
     (_, cells) = limit_rows([compared])[0]
     return {
-        "line": text_limits.line(a),
+        "line": line_of(a),
         "calendar": calendar,
         "headline of the calendar": calendar_text.sentence(s, ways_to_pay(s, Prices())[0]),
         "table of a report": line.note,
@@ -139,11 +151,8 @@ def test_a_deadline_that_may_well_be_missed_says_how_many_are_sure_of_it(asked: 
     again = {"until": texts["until"], "sure": SURE}
     assert of(**again, count=str(sure.count))["deadline"].met
     assert not of(**again, count=str(sure.count - 16))["deadline"].met
-    says(
-        text_limits.sentence(a),
-        f"✓ Meets all 2 limits, {text_limits.likely(deadline.probability)}: {texts['until']}",
-        f"{sure.count:,} H100 SXM would make {texts['until']} 90 % likely",
-    )
+    (way,) = limit_report(a).ways
+    assert (way.kind, way.changed.count if way.changed else 0) == ("surer", sure.count)
 
 
 @every("more", [{}, {"price": "3", "spend": "$3.5M"}])
@@ -152,12 +161,11 @@ def test_a_number_that_is_surer_of_the_deadline_misses_a_power_limit_and_does_no
 ) -> None:
     texts = {"gpu": "MI355X", "count": "512", "model": "Llama 3 70B", "tokens": "4.5T", "until": "90 days", **more}
     a = estimate(plan_from({**texts, "mw": "1.2 MW"}))
-    said = text_limits.sentence(a)
-    count = re.search(r"\*\*(\d+)\*\* MI355X would make 90 days", said)
-    assert count
-    assert of(**{**texts, "count": count[1]}, mw="1.2 MW")["power"].met is False
-    assert "miss 1.2 MW" in said
-    assert not re.search("1.2 MW[^,.]* less surely", said)
+    (way,) = [way for way in limit_report(a).ways if way.kind == "surer"]
+    assert way.changed
+    assert of(**{**texts, "count": str(way.changed.count)}, mw="1.2 MW")["power"].met is False
+    assert "power" in {check.id for check in way.misses}
+    assert "power" not in {check.id for check in way.risks}
 
 
 def test_no_chance_is_given_for_limits_of_which_one_is_certainly_missed_or_unknown() -> None:
@@ -168,19 +176,17 @@ def test_no_chance_is_given_for_limits_of_which_one_is_certainly_missed_or_unkno
         every_check = checks(a, a.memory)
         chances = [check.probability for check in every_check if check.id in ("deadline", "money")]
         assert all(math.isnan(check.probability) for check in every_check if check.id not in ("deadline", "money"))
-        assert text_limits.together(every_check) == (text_limits.likely(min(chances)) if holds else "")
-        assert ("all at once" in text_limits.sentence(a)) <= holds
-        calendar = placed(**texts, **more)
-        assert ("all at once" in calendar[2]) <= holds
+        assert text_limits.together(every_check) == pytest.approx(min(chances) if holds else math.nan, nan_ok=True)
+        assert text_limits.verdict(every_check).id.endswith("_chance") == holds
     unknown = of(gpu="MI355X", until="330 days", spend="$24M")
-    assert text_limits.together(list(unknown.values())) == ""
+    assert math.isnan(text_limits.together(list(unknown.values())))
 
 
 def test_the_calendars_own_deadline_takes_as_many_as_the_plans() -> None:
     for days in ("90 days", "280 days"):
         own, of_plan = (placed(**texts)[2] for texts in ({"due": days}, {"until": days}))
         assert own == of_plan
-        assert f"{days} 90 % likely" in own or f"{days} would take" in own
+        assert "would meet" in own
 
 
 def test_of_days_that_are_not_the_plans_alone_no_number_is_said() -> None:
@@ -189,22 +195,14 @@ def test_of_days_that_are_not_the_plans_alone_no_number_is_said() -> None:
         for more in ({"mhours": "24"}, {"closed": "2027-02-01 to 2027-02-05"}, {"r1d": "2027-02-01"}):
             words = placed(until=days, **more)[2]
             assert days in words
-            assert "likely" in words
-            assert not re.search("would (make|take)", words), more
-
-
-def test_no_deadline_is_missed_where_the_question_has_one() -> None:
-    free = "no deadline and no budget set"
-    assert free in text_limits.line(estimate(plan_from({})))
-    assert free not in text_limits.line(estimate(plan_from({})), asked=True)
-    assert free not in text_limits.line(estimate(plan_from({"find": "accelerators", "within": "90 days"})))
+            assert "would meet" not in words, more
 
 
 def test_what_is_sure_enough_or_missed_names_no_surer_number() -> None:
-    for texts in ({"until": "2 years"}, {"until": "90 days"}, {"spend": "$23 M"}):
+    for texts in ({"until": "2 years"}, {"until": "90 days"}, {"spend": "$23M"}):
         a = estimate(plan_from(texts))
         assert not any(surer_of_deadline(a, check) for check in checks(a, a.memory))
-        assert "would make" not in text_limits.sentence(a)
+        assert "surer" not in {way.kind for way in limit_report(a).ways}
 
 
 def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
@@ -221,8 +219,8 @@ def test_a_calendars_limits_are_those_of_all_its_runs() -> None:
     _, by_day, said = placed(**MEETING, **stages, due="2027-05-14")
     assert by_day["deadline"].limit == 120
     assert by_day["deadline"] == found["deadline"]
-    assert "all at once" not in said, "the power limit is missed whatever the days are"
-    assert "likely** all at once" in placed(**{**MEETING, "mw": ""}, **stages)[2]
+    assert "chance to meet" not in said, "the power limit is missed whatever the days are"
+    assert "chance to meet" in placed(**{**MEETING, "mw": ""}, **stages)[2]
     assert placed(**MEETING, **stages, due="120 days")[1] == by_day
 
 
@@ -321,7 +319,7 @@ def test_what_is_unknown_is_neither_kept_nor_missed() -> None:
 
 
 def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
-    assert text_limits.sentence(estimate(plan_from({}))) == ""
+    assert not limit_report(estimate(plan_from({}))).entered
     assert estimate(plan_from({})).middle == estimate(plan_from({"until": "3 days"})).middle
 
 
@@ -373,8 +371,8 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
             assert result.leaves_free[row, column] == met["memory"]
     assert 0 < result.meets_limits.sum() < 6
     surely = "" if sure == "P50" else f" at {sure}"
-    says(sweep_text.sentence(result, recommend(result)), f"400 days, $60 M and 2 MW{surely}")
-    assert sweep_text.counted(result).endswith("leave 8 % of memory free.")
+    says(sweep_text.sentence(result, recommend(result)), f"400 days, $60M, and 2 MW{surely}")
+    assert sweep_text.counted(result).endswith("leave 8% of memory free.")
 
 
 @every(
@@ -466,30 +464,36 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
             ("none", {"count": "512"}, {}),
         )
     )
-    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline", "likely)")
+    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline")
     says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
     tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
     says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
     assert "limit" not in comparison_text.sentence([none, none], 0)
     rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
-    assert rows["Limit: deadline"][2] == ("–", "")
-    says(rows["Limit: deadline"][0][0], "✗ missed by")
-    says(rows["Limit: power limit"][1][0], "✓ kept with")
-    assert {"Limit: budget"}.isdisjoint(rows)
-
-
-def test_limits_are_said_with_signs_and_words_and_what_it_would_take() -> None:
-    says(
-        text_limits.sentence(estimate(plan_from(MEETING))),
-        "✗ Misses 3 of 4 limits",
-        "120 days: ✗",
-        "days over",
-        "2 MW: ✗ 154 kW over",
-        "memory ✓",
-        "GiB free (the plan reserves",
-        "2 MW is enough for 1,424 H200 SXM",
+    assert rows["Limit: Deadline"][2] == ("–", "")
+    assert (rows["Limit: Deadline"][0][0].id, rows["Limit: Power limit"][1][0].id) == (
+        "limits.outcome.missed",
+        "limits.outcome.met",
     )
-    says(text_limits.sentence(estimate(plan_from({"until": "2 years", "sure": "P90"}))), "✓ Meets all 2 limits", "P90")
-    says(text_limits.sentence(estimate(plan_from({"until": "1 h"}))), "No number of H100 SXM keeps 1 h")
-    says(text_limits.sentence(estimate(plan_from({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}))), "unknown")
-    assert {text_limits.likely(p) for p in (0.0, 1.0)} == {"hardly likely", "nearly certain"}
+    assert "Limit: Budget" not in rows
+
+
+def test_limits_are_a_verdict_a_sentence_each_and_what_it_would_take() -> None:
+    a = estimate(plan_from(MEETING))
+    report = limit_report(a)
+    first, *each = text_limits.limits_text(a, report.checks)
+    assert (first.id, first.values["missed"], first.values["limits"]) == ("limits.verdict.missed", 3, 4)
+    assert [said.id for said in each] == ["limits.check.over_chance"] * 2 + [
+        "limits.check.over",
+        "limits.check.memory_reserved",
+    ]
+    assert [way.kind for way in report.ways] == ["accelerators", "tokens", "power"]
+    (power,) = (said for said in text_limits.ways_text(report.ways) if said.id.startswith("limits.way.power"))
+    assert power.values["accelerators"] == 1424
+    for texts, expected in (
+        ({"until": "2 years", "sure": "P90"}, "limits.verdict.met"),
+        ({"gpu": "TPU v6e", "mw": "1 MW", "count": "9,999"}, "limits.verdict.unknown"),
+    ):
+        assert text_limits.verdict(all_checks(estimate(plan_from(texts)))).id == expected
+    (never,) = limit_report(estimate(plan_from({"until": "1 h"}))).ways
+    assert (never.kind, never.changed) == ("none", None)

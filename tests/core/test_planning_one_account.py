@@ -45,10 +45,9 @@ from core.units import format_duration
 from core.views.actuals.text import example
 from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
-from core.views.report.plan_table import plan_lines, step_lines
+from core.views.report.rows import plan_rows, step_rows
 from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
-from tests.core.sentence_facts import says
 from tests.core.test_planning_expectation import crowded
 from tests.every import every
 
@@ -121,7 +120,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
         try:
             here = memory_estimate(there)
         except LayoutError:
-            assert "cannot be laid out" in text.memory(a)
+            assert getattr(text.does_not_fit(a), "id", "") == "plan.notice.invalid_layout"
             met["refused"] += 1
             continue
         assert there.measured == plan.measured
@@ -132,13 +131,12 @@ def test_compute_and_training_memory_have_one_account() -> None:
         assert held.total == pytest.approx(here.total, rel=rel)
         assert float(held.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
         assert float(a.interruptions.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
-        lines = {line.name: line.value for line in plan_lines(a)}
-        assert lines["peak memory per accelerator"] == held.total
-        assert lines["model states on one accelerator"] == float(held.device_memory.states)
+        lines = {line.key: line.value for line in plan_rows(a)}
+        assert lines["memory_bytes"] == held.total
+        assert lines["model_states"] == float(held.device_memory.states)
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
-        assert bool(text.memory(a)) == (here.states_fit == "over")
         message = text_memory.sentence(here).replace("**", "")
-        assert bool(text.memory(a) or text.too_large_as_laid_out(a)) == (here.fits == "over") == ("not fit" in message)
+        assert bool(text.does_not_fit(a)) == (here.fits == "over") == ("not fit" in message)
         met[here.fits] += 1
     assert min(met.values()) >= 20, met
 
@@ -159,9 +157,10 @@ def test_measured_rates_change_no_answer_where_the_mfu_is_typed() -> None:
             if a.terms.has_step_estimate != b.terms.has_step_estimate:
                 continue  # rates that nobody else knows time its steps
             assert repr(a.middle) == repr(b.middle)
-            assert (text.sentence(a), text.assumptions(a)) == (text.sentence(b), text.assumptions(b))
-            measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
-            assert repr([line for line in plan_lines(a) if line not in measured]) == repr(list(plan_lines(b)))
+            assert text.headline(a) == text.headline(b)
+            assert all(text.mfu_text(a).values[name] == text.mfu_text(b).values[name] for name in ("steps", "mfu"))
+            measured = [line for line in plan_rows(a) if line.key.startswith("measured_")]
+            assert repr([line for line in plan_rows(a) if line not in measured]) == repr(list(plan_rows(b)))
             assert {line.value for line in measured} == {rate for _, rate in (rates_of(plan) or Rates()).known}
             message += bool(measured)
     assert message >= 5
@@ -191,7 +190,6 @@ def test_no_run_is_faster_than_its_steps(seed: int) -> None:
             "published" if a.plan.expects_mfu else "faster" if a.middle.steps_mfu > a.layout_mfu * 1.001 else "slower"
         )
         met[kind] += 1
-        assert text.steps_and_whole(a).startswith(text.whole_run(a))
     assert min(met.values()) >= 4, met
 
 
@@ -201,17 +199,18 @@ def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str)
     a = estimate(plan)
     days = format_duration(86400 * a.middle.days, 3)
     at = timed_estimate(plan)
-    assert days in text.sentence(a)
-    assert text.steps_and_whole(a).startswith(f"**Whole run {days}**: {text.DECIDES}")
+    assert text.headline(a).values["days"] == a.middle.days
     assert a.layout_days == pytest.approx(at.days_of_steps(at.step.seconds))
-    assert f"own steps {format_duration(86400 * a.layout_days, 3)}" in text.steps_alone(a)
-    says(sweep_text.own(a, Within(90)), days, text.DECIDES)
+    assert text.times_text(a).values["steps"] == text.steps_time(a).values["days"] == a.layout_days
+    basis = text.days_basis(a)
+    assert basis
+    assert f"({basis}," in sweep_text.own(a, Within(90))
     planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
     rented = ways_to_pay(planned, Prices())[0]
-    assert f"**Whole run {days}**: {text.DECIDES}" in calendar_text.detail(planned, rented, "")
+    assert text.times_text(a) in calendar_text.detail(planned, rented, "")
     trains = calendar_text.TABLE.index("trains")
     assert calendar_text.rows(planned)[0][trains] == days
-    assert calendar_text.remarks(planned)[0][trains] == f"{text.DECIDES} · {text.steps_alone(a)}"
+    assert calendar_text.remarks(planned)[0][trains] == f"{basis} · {text.steps_time(a)}"
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
@@ -274,10 +273,11 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
         for name, value in (("days", days), ("steps_days", a.middle.steps_days)):
             assert result(compared, QUANTITY[name]).mid == pytest.approx(value, rel=1e-12)
         assert results_of(a)["days"] == days
-        lines = {line.name: line.value for line in plan_lines(a)}
-        assert lines["days of the steps alone"] == a.middle.steps_days
-        assert format_duration(86400 * days, 3) in text.steps_and_whole(a)
-        assert format_duration(86400 * days, 3) in text.sentence(a).replace("**", "")
+        lines = {line.key: line.value for line in plan_rows(a)}
+        assert lines["steps_days"] == a.middle.steps_days
+        headline = text.headline(a)
+        answer = headline.values.get("headline", headline)  # of an impossible plan it says so behind it
+        assert text.times_text(a).values["days"] == answer.values["days"] == days
         whole = replace(plan, accelerators=float(whole_accelerators(plan.accelerators)))
         with contextlib.suppress(BudgetError):
             fleet = Fleet(whole.accelerator, int(whole.accelerators))
@@ -331,14 +331,14 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         (held,) = [check for check in all_checks(a) if check.id == "memory"]
         assert held.value == h.total
         assert results_of(a)["memory_bytes"] == h.total
-        lines = {line.name: line.value for line in (*plan_lines(a), *step_lines(at))}
-        assert lines["peak memory per accelerator"] == h.total
-        assert lines["time of all steps of this layout"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
+        lines = {line.key: line.value for line in (*plan_rows(a), *step_rows(at))}
+        assert lines["memory_bytes"] == h.total
+        assert lines["layout_time"] == pytest.approx(86400 * a.middle.steps_days, rel=1e-9)
         compared = compare_plan(Entry("plan", reading.texts))
         assert compared.memory is not None
         assert compared.memory.layout == h.layout
         assert result(compared, QUANTITY["days"]).mid == a.middle.days
-        assert (f"{at.idle:,} of {count:,}** idle" in text.assumptions(a)) == (at.idle > 0)
+        assert [n.values["idle"] for n in text.cautions(a) if n.id == "plan.notice.idle"] == [at.idle] * (at.idle > 0)
         assert (f"{at.idle:,} of them idle" in search_text.sentence(at)) == (at.idle > 0)
         assert (f"{at.idle:,} of them idle" in text_memory.sentence(h)) == (at.idle > 0)
         if h.fits == "fits" and not sized:  # which searches for every size: one of each seed
@@ -436,8 +436,8 @@ def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -
     """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory, the job's log."""
     plan = plan_from({**texts, "find": "accelerators", "within": "90 days", "until": "91 days", "spend": "$9M"})
     a = estimate(plan)
-    (line,) = (line for line in plan_lines(a) if line.name == "accelerators")
-    assert f"**{a.count:,}** {a.device.name}" in text.sentence(a)
+    (line,) = (line for line in plan_rows(a) if line.key == "accelerators")
+    assert text.headline(a).values["accelerators"] == a.count
     found = {a.count, line.value, QUANTITY["accelerators"].of(a, None).mid, results_of(a)["accelerators"]}
     found |= {int(solved_texts(a)["count"].replace(",", "")), a.memory.plan.accelerators}
     found |= {timed_estimate(plan).whole.accelerators}
@@ -445,7 +445,7 @@ def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -
     there = estimate(replace(plan, find="time", accelerators=float(a.count)))
     assert a.middle == there.middle
     assert all_checks(a) == all_checks(there)
-    assert text.steps_and_whole(a) == text.steps_and_whole(there)
+    assert text.times_text(a) == text.times_text(there)
     assert a.middle.days <= 90
     if plan.own_layout:
         assert a.count == int(a.memory.layout.accelerators)

@@ -20,7 +20,7 @@ from core.planning.plan import OWN_SHAPE, TYPED
 from core.search.fastest import searched
 from core.units import format_count
 from core.views.plan import text_fixes
-from core.views.plan.text import sentence
+from core.views.plan.text import headline as plan_headline
 from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
 from core.views.report.report import Report
@@ -61,7 +61,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     for text in (
         headline,
         search_text.nothing_fits(plan, at.request, result),
-        sentence(estimate(plan)),
+        plan_headline(estimate(plan)),
         text_fixes.verdict(memory_estimate(plan)),
     ):
         assert "30B" not in text

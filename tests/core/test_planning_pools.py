@@ -480,7 +480,7 @@ def test_a_limit_that_nothing_meets_names_the_nearest() -> None:
     assert some
     assert not any(line.nearest.problem for line in far if any(choice.schedule for choice in line.choices))
     sentences = text_pools.terms(lines(), PLAN)
-    says(sentences, "A week more", "In time with 90 %")
+    says(sentences, "A week more", "In time with 90%")
     line = min((line for line in lines() if line.best), key=lambda line: line.nearest.dollars.mid)
     now = line.in_time[PLAN.limits.level]
     assert now
@@ -626,7 +626,7 @@ def test_what_is_wrong_with_several_runs_is_said_once_with_their_names() -> None
         for message in some
     ]
     assert len(said) == 1
-    assert said[0].startswith("“A”, “B” and “C”: ")
+    assert said[0].startswith("“A”, “B”, and “C”: ")
     two = [
         message
         for some in calendar_text.unfitting(

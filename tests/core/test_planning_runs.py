@@ -239,6 +239,5 @@ def test_what_is_said_of_a_good_mfu_is_what_the_lecture_page_finds() -> None:
     assert spread.median == pytest.approx(statistics.median(values))
     assert spread.highest == values[-1]
     assert sum(v < spread.p10 for v in values) == pytest.approx(0.1 * len(values), abs=1)
-    anies = re.findall(r"[\d.]+(?=\s?%)", spread.text)
-    assert anies == [f"{100 * v:.0f}" for v in (spread.p10, spread.median, spread.p90, spread.highest)]
-    assert set(anies) <= set(re.findall(r"[\d.]+(?=\s?%)", CLAIMS["C13"].check().value))
+    anies = {f"{100 * v:.3g}" for v in (spread.p10, spread.median, spread.p90, spread.highest)}
+    assert anies <= set(re.findall(r"[\d.]+(?=\s?%)", CLAIMS["C13"].check().value))

@@ -436,7 +436,7 @@ def test_the_sentence_has_the_numbers(result: SearchResult) -> None:
     here, text = at.step, plain(search_text.sentence(at))
     assert "Llama 3.1 8B on 16 × H100 SXM" in text
     assert search_text.degrees(here.layout) in text
-    assert f"{100 * here.mfu:.3g} %" in text
+    assert f"{100 * here.mfu:.3g}%" in text
     assert at.days_of_steps(here.seconds) == pytest.approx(1e12 / here.tokens * here.seconds / 86400)
     assert here.low < here.high
     assert f"of {result.count:,} plans" in search_text.counted(at, result)
@@ -454,7 +454,7 @@ def test_evidence_says_the_errors_of_its_rows() -> None:
     measured, predicted, names, mixture = text_evidence.points(rows)
     off = np.abs(predicted / measured - 1)
     text = text_evidence.believed(rows)
-    assert f"{100 * float(np.median(off)):.3g} %" in text
+    assert f"{100 * float(np.median(off)):.3g}%" in text
     assert f"{len(names):,} published steps" in text
     assert len(mixture) == len(rows.left) == len(names)
     assert "ordered right" in text_evidence.ordered(rows)

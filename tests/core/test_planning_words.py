@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.messages import Message
 from core.models.catalog import catalog, model_named
-from core.models.flops import flops_per_token
+from core.models.flops import flops_per_token, rule_gap
 from core.models.spec_text import EXAMPLE
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
@@ -19,19 +20,17 @@ from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, full_runs
 from core.runs.run_efficiency import published_shares
 from core.runs.scores import predictions, score
-from core.units import format_count, format_duration
 from core.views.common.palette import LIGHT
 from core.views.flops import text as flops_text
 from core.views.flops.charts import flops_by_component
 from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
-from core.views.report.plan_table import plan_lines
+from core.views.report.rows import MAIN, main_rows, plan_rows
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
 from core.views.search import text as search_text
 from core.views.training.charts_device import state_bars
-from core.wording import percent
 from tests.core.sentence_facts import says
 from tests.every import every
 
@@ -47,25 +46,28 @@ def planned(**texts: str) -> PlanEstimate:
 
 
 @pytest.mark.parametrize(
-    ("find_", "within", "parts"),
+    ("find_", "within", "id", "values"),
     [
-        ("time", "90 days", ("180 days", "144–240 days", "1,024 H100 SXM", "$14.4 M", "$10.6–20.6 M")),
-        ("tokens", "180 days", ("15T tokens", "11.3T–18.8T", "180 days")),
-        ("tokens", "$5M", ("3.63T–7.07T", "62.6 days", "$5 M")),
-        ("parameters", "180 days", ("70B parameters", "52.5B–87.5B", "15T tokens", "180 days")),
-        ("accelerators", "180 days", ("180 days", "1,024 H100 SXM", "824–1,368")),
-        ("MFU", "180 days", ("180 days", "MFU of 40 %", "1,024 H100 SXM")),
+        ("time", "90 days", "time_cost", {"days": 179.9, "accelerators": 1024, "dollars": 14.4e6}),
+        ("tokens", "180 days", "tokens_cost", {"tokens": 15e12, "limit": "180 days"}),
+        ("tokens", "$5M", "tokens_budget", {"days": 62.6, "limit": "$5M", "price": 3.25}),
+        ("parameters", "180 days", "parameters_cost", {"parameters": 70e9, "tokens": 15e12}),
+        ("accelerators", "180 days", "accelerators_cost", {"accelerators": 1024, "days": 179.9}),
+        ("MFU", "180 days", "mfu_cost", {"mfu": 0.4}),
     ],
 )
-def test_answer_of_every_question(find_: str, within: str, parts: tuple[str, ...]) -> None:
-    """At 30 to 50 % the middle takes 179.9 days; half a percent more where the limit is the round 180."""
+def test_answer_of_every_question(find_: str, within: str, id: str, values: dict[str, object]) -> None:
+    """At 30 to 50% the middle takes 179.9 days; half a percent more where the limit is the round 180."""
     a = planned(find=find_, within=within, mfu="30-50%")
-    says(plan_text.sentence(a), *parts)
-    assert "P10" not in plan_text.sentence(a), "the range is the visitor’s"
+    headline = plan_text.headline(a)
+    assert headline.id == f"plan.headline.{id}"
+    for name, value in values.items():
+        made = headline.values[name]
+        assert made == (value if isinstance(value, str) else pytest.approx(value, rel=6e-3)), name
     published = planned(find=find_, within="300 days")
-    assert ("P10" in plan_text.sentence(published)) == (find_ != "MFU")
+    assert ("P10" in plan_text.range_text(published)) == (find_ != "MFU")
     exact = planned(find=find_, within="300 days", mfu="40%", price="2")
-    assert "–" not in plan_text.sentence(exact)
+    assert plan_text.range_text(exact) == ""
 
 
 def test_accelerators_come_in_whole_nodes() -> None:
@@ -73,20 +75,15 @@ def test_accelerators_come_in_whole_nodes() -> None:
     again = planned(n="30B", tokens="6T", mfu="40%", count=str(a.count))
     assert a.count % 8 == 0
     assert a.middle == again.middle
-    days = format_duration(86400 * again.middle.days, 3)
-    says(plan_text.sentence(a), f"{a.count:,} H100 SXM: {days}, for")
-    assert f"**{a.count // 8}** whole nodes of 8" in plan_text.assumptions(a)
+    assert plan_text.headline(a).values["days"] == again.middle.days
     fewer = planned(n="30B", tokens="6T", mfu="40%", count=str(a.count - 8))
     assert again.middle.days <= 60 < fewer.middle.days
     ranged = planned(find="accelerators", within="60 days", n="30B", tokens="6T")
     typed = planned(n="30B", tokens="6T", count=str(ranged.count))
-    costs = {plan_text.sentence(one).partition(", for ")[2] for one in (ranged, typed)}
-    assert len(costs) == 1
-    assert "–" in costs.pop(), "dollars are of the number that was found, as days are"
+    assert len({plan_text.headline(one).values["dollars"] for one in (ranged, typed)}) == 1
+    assert plan_text.range_text(ranged) == plan_text.range_text(typed), "of the number that was found, as days are"
     few = planned(find="accelerators", within="60 days", n="1B", tokens="100B", mfu="40%")
     assert 1 <= few.count < 8
-    for other in (planned(), few):
-        assert plan_text.whole_nodes(other) == ""
 
 
 def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
@@ -95,70 +92,83 @@ def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
     assert plan.catalog_model
     name = f"{plan.catalog_model.name} ({plan.catalog_model.sized})"
     assert " active of " in name
-    says(plan_text.sentence(estimate(plan)), name)
+    says(plan_text.headline(estimate(plan)), name)
     says(text_memory.sentence(memory_estimate(plan)), name)
     says(search_text.sentence(timed_estimate(plan)), name)
 
 
 @pytest.mark.parametrize(
-    ("texts", "parts"),
+    ("texts", "id"),
     [
-        ({"mfu": "85%", "pace": "steady steps"}, ("Impossible", "80.3 %", "bf16", "H100 SXM")),
-        ({"mfu": "85%"}, ("Impossible", "80.3 %", "85 %")),
-        ({"mfu": "40%", "rate1k": "400"}, ("Impossible", "40 %", "3.52 min")),
-        ({"mfu": "100%", "dtype": "int8", "rate1k": "9"}, ("Impossible", "100 %")),
-        ({"find": "MFU", "within": "80 days"}, ("Impossible", "80.3 %", "90 %")),
+        ({"mfu": "85%", "pace": "steady steps"}, "impossible"),
+        ({"mfu": "85%"}, "impossible"),
+        ({"mfu": "40%", "rate1k": "400"}, "impossible_failures"),
+        ({"mfu": "100%", "dtype": "int8", "rate1k": "9"}, "impossible"),
+        ({"find": "MFU", "within": "80 days"}, "impossible"),
     ],
 )
-def test_what_is_impossible_says_why(texts: dict[str, str], parts: tuple[str, ...]) -> None:
-    says(plan_text.impossible(planned(**texts)), *parts)
+def test_what_is_impossible_says_why(texts: dict[str, str], id: str) -> None:
+    a = planned(**texts)
+    said = plan_text.impossible(a)
+    assert isinstance(said, Message)
+    assert said.id == f"plan.notice.{id}"
+    assert said.values.get("ceiling", a.ceiling) == a.ceiling
+    assert plan_text.headline(a).id == "plan.headline.impossible"
     assert plan_text.impossible(planned(mfu="40%")) == ""
 
 
 def test_table_and_sentence_show_the_same_figures() -> None:
     a = planned()
-    cells = {line.name: line.cells() for line in plan_lines(a)}
-    text = plan_text.sentence(a) + plan_text.assumptions(a)
-    for name in ("time", "accelerator-hours", "rent", "tokens per second, whole cluster"):
-        assert f"**{cells[name][2].removesuffix(' h')}" in text, name
-    assert f"**{cells['energy'][2]}**" in words_whole.used(a)
-    assert f"**{cells['carbon, CO₂ equivalent'][2]}**" in words_whole.used(a)
+    rows = {row.key: row for row in plan_rows(a)}
+    headline, energy = plan_text.headline(a), words_whole.energy_text(a)
+    assert rows["days"].value == 86400 * headline.values["days"]
+    assert rows["dollars"].value == headline.values["dollars"]
+    assert (rows["watt_hours"].value, rows["carbon"].value) == (energy.values["energy"], energy.values["carbon"])
     result = planned(find="accelerators", mfu="35-45%")
-    count = next(line for line in plan_lines(result) if line.name == "accelerators")
-    assert [count.worst, count.value, count.best] == [
-        column.accelerators for column in (result.low, result.middle, result.high)
-    ]
-    assert f"**{format_count(float(count.value))}**" in plan_text.sentence(result)
+    count = next(row for row in plan_rows(result) if row.key == "accelerators")
+    assert [count.pessimistic, count.value, count.optimistic] == [end.accelerators for end in result.ends]
+    assert count.value == plan_text.headline(result).values["accelerators"]
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("name", PRESETS)
+def test_rows_have_keys_of_their_own_and_the_main_ones_are_among_them(name: str) -> None:
+    a = estimate(plan_from(PRESETS[name]))
+    keys = [row.key for row in plan_rows(a)]
+    assert len(keys) == len(set(keys))
+    assert [row.key for row in main_rows(a)] == list(MAIN)
 
 
 def test_the_405b_beside_its_published_figures() -> None:
-    rows = {row[0]: row[1:] for row in runs_text.published_rows(comparison("Llama 3.1 405B"), 16_384, 0.41)}
-    assert rows["Training compute"] == ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032 %")
-    assert rows["Accelerator-hours"] == ("26.01M h", "30.84M h", "−15.7 %")
-    assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
-    assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
-    assert rows["Utilisation over all these hours"] == ("41 %", "34.6 %", "+18.6 %")
-    says(
-        " | ".join(runs_text.published_headings(comparison("Llama 3.1 405B"), 0.41, "bf16")), "6ND at 41 %", "published"
-    )
+    rows = [row[1:] for row in runs_text.published_rows(comparison("Llama 3.1 405B"), 16_384, 0.41)]
+    assert rows == [
+        ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032%"),
+        ("26.01M h", "30.84M h", "−15.7%"),
+        ("66.15 days", "78.43 days", ""),
+        ("41%", "38–43%", ""),
+        ("41%", "34.6%", "+18.6%"),
+    ]
 
 
 @every("model", catalog(), ids=lambda m: m.name)
 def test_every_model_can_be_talked_about(model: object) -> None:
     for attention in ("causal", "full"):
-        assert attention in flops_text.gap(model, 4096, attention)  # type: ignore[arg-type]
-    headings, rows = flops_text.components(model)  # type: ignore[arg-type]
+        total = flops_text.gap_text(model, 4096, attention).values["total"]  # type: ignore[arg-type]
+        gap = rule_gap(model.spec, 4096, attention)  # type: ignore[attr-defined]
+        assert total * gap.rule == pytest.approx(gap.square + gap.again - gap.lookup - gap.vectors, rel=1e-6)
+        assert 1 <= len(flops_text.gap_rows(model, 4096, attention)) <= 4  # type: ignore[arg-type]
+    headings, rows = flops_text.parameter_rows(model)  # type: ignore[arg-type]
     assert all(len(row) == len(headings) for row in rows)
-    assert "equals the" in flops_text.model_origin(model)  # type: ignore[arg-type]
+    assert flops_text.model_origin(model).values["parameters"] == model.parameters  # type: ignore[arg-type,attr-defined]
 
 
 @pytest.mark.parametrize("find_", ["tokens", "parameters", "MFU"])
 def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
     a = planned(find=find_, within="$30M", price="3-3.50", mfu="30%")
-    says(plan_text.sentence(a), "$30 M", "$3.25/h")
+    values = plan_text.headline(a).values
+    assert (values["limit"], values["price"]) == ("$30M", 3.25)
     assert a.middle.hours * 3.25 == pytest.approx(30e6, rel=2e-3)
-    says(plan_text.assumptions(a), "$3.00–3.50/h", "prices")
-    says(plan_text.sentence(planned(find=find_, within="$30M", price="3", mfu="30%")), "$30 M", "$3.00/h")
+    assert plan_text.range_text(a).id == "plan.range.price"  # type: ignore[union-attr]
 
 
 @every("device", accelerators(), ids=lambda d: d.name)
@@ -190,7 +200,7 @@ def test_picture_of_components(name: str, unit: str) -> None:
     assert float(np.sum(backward["x"])) * scale == pytest.approx(counted.backward)
     np.testing.assert_allclose(backward["base"], forward["x"])
     title = flops_by_component(counted, LIGHT)["layout"]["xaxis"]["title"]["text"]
-    assert title == f"{unit} per token of training"
+    assert f"({unit})" in title
     colours = zip(forward["y"], forward["marker"]["color"], strict=True)
     assert {y for y, colour in colours if colour == LIGHT.activations} == {"Attention scores", "Attention values"}
     scaled = flops_by_component(counted, LIGHT, 0.5)["data"][0]
@@ -199,81 +209,79 @@ def test_picture_of_components(name: str, unit: str) -> None:
 
 def test_answer_of_the_lecture() -> None:
     a = estimate(plan_from(PRESETS[LECTURE]))
-    says(plan_text.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
-    says(plan_text.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
+    says(plan_text.headline(a), "70B model", "15T tokens", "144 days", "1,024", "H100 SXM", "$11.5M")
+    says(plan_text.range_text(a), "$10.6–12.4M")
 
 
 def test_answer_names_a_model_and_its_active_parameters() -> None:
-    says(plan_text.sentence(planned(model="Mixtral 8x7B")), "Mixtral 8x7B", "12.88B active of 46.7B")
-    says(plan_text.sentence(planned(model="Llama 3 8B")), "Llama 3 8B", "8.03B")
+    for name, sized in (("Mixtral 8x7B", True), ("Llama 3 8B", False)):
+        model = plan_text.headline(planned(model=name)).values["model"]
+        assert name in model
+        assert (model_named(name).sized in model) == sized
 
 
-def test_states_that_do_not_fit_are_said_beside_the_answer() -> None:
-    says(
-        plan_text.memory(planned(model="DeepSeek-V3", gpu="T4", count="8", mfu="40%")), "does not fit", "8 × T4", "GiB"
-    )
-    assert plan_text.memory(planned()) == ""
+def test_notice_of_a_plan_that_does_not_fit_has_its_bytes() -> None:
+    a = planned(model="DeepSeek-V3", gpu="T4", count="8", mfu="40%")
+    said = plan_text.does_not_fit(a)
+    assert isinstance(said, Message)
+    assert said.id == "plan.notice.states_do_not_fit"
+    assert (said.values["needed"], said.values["capacity"]) == (float(a.memory.device_memory.states), a.memory.usable)
+    assert plan_text.does_not_fit(planned()) == ""
 
 
 def test_long_sequences_are_said_to_lengthen_it() -> None:
     million = planned(model="Llama 3.1 8B", seq="1048576")
-    says(plan_text.long_sequences(million), "1,048,576", "16.9 times the work", "131,072")
-    assert plan_text.long_sequences(million) in plan_text.cautions(million)
-    says(plan_text.assumptions(million), "× 16.9")
-    says(plan_text.long_sequences(planned(seq="1048576")), "usual shape")
-    assert plan_text.long_sequences(planned()) == ""
+    found = {notice.id: notice.values for notice in plan_text.cautions(million)}
+    assert found["plan.notice.long_sequences"]["factor"] == pytest.approx(16.9, rel=5e-3)
+    assert found["plan.notice.too_long"]["most"] == 131_072
+    assert plan_text.long_sequences(planned()) == []
 
 
 def test_score_and_predictions_in_words() -> None:
     item = score()
-    says(
-        runs_text.scored(item, item),
-        "Of ten labs",
-        str(item.runs),
-        percent(item.error),
-        percent(item.half),
-        "between P25",
-    )
+    assert runs_text.score_text(item).values["tenths"] == round(10 * item.inside)
+    assert runs_text.score_detail(item, item).values["half"] == item.half
     for timed in (True, False):
         shares = published_shares(timed)
-        says(
-            runs_text.share_of(shares, 42, has_step_estimate=timed, new_hardware=not timed),
-            percent(shares.ends[1]),
-            str(shares.labs),
-        )
-    rows = runs_text.predicted(predictions())
+        said = runs_text.efficiency_text(shares, 42, has_step_estimate=timed, new_hardware=not timed)
+        assert said.id == ("runs.share.timed" if timed else "runs.share.matmul_new")
+        assert (said.values["mid"], said.values["labs"]) == (shares.ends[1], shares.labs)
+    rows = runs_text.predicted_rows(predictions())
     assert len(rows) == item.runs
-    assert all(len(row) == len(runs_text.PREDICTED) for row in rows)
+    assert all(len(row) == len(runs_text.predicted_headings()) for row in rows)
 
 
 def test_published_active_counts_stand_beside_the_exact_ones() -> None:
-    text = flops_text.active_counts(model_named("DeepSeek-V3"))
-    for part in ("37.55B", "36.63B without the input embedding", "Published: 37B", "36.7B", "+1.49 %"):
-        assert part in text
-    assert flops_text.active_counts(model_named("Llama 3 8B")) == ""
+    model = model_named("DeepSeek-V3")
+    counted, looked_up = flops_text.active_counts(model)
+    assert (counted.values["active"], counted.values["published"]) == (model.active, 37e9)
+    assert looked_up.values["active"] == pytest.approx(36.63e9, rel=1e-3)
+    assert flops_text.active_counts(model_named("Llama 3 8B")) == []
 
 
-def test_stand_in_is_scaled_and_called_rough_where_it_is() -> None:
-    near = flops_text.stand_in(model_named("Llama 3 70B"), 70e9)
-    assert "scaled by 70B / 70.55B" in near
-    assert "rough" not in near
-    says(flops_text.stand_in(model_named("Llama 3.1 405B"), 1.5e12), "rough", "1.5T")
+def test_proxy_is_scaled_and_called_rough_where_it_is() -> None:
+    near, far = (
+        flops_text.proxy_text(model_named(name), params)
+        for name, params in (("Llama 3 70B", 70e9), ("Llama 3.1 405B", 1.5e12))
+    )
+    assert (near.id, far.id) == ("flops.proxy", "flops.proxy_rough")
+    assert near.values["factor"] == 70e9 / model_named("Llama 3 70B").active
 
 
 def test_another_peak_and_the_states_are_one_sentence() -> None:
     """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
-    for policy, holds in (("mixed bf16, fp32 master", True), ("fp32", False)):
-        text = " ".join(plan_text.other_peak(planned(gpu="T4", prec=policy)))
-        says(text, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
-        assert ("in bf16 with fp32 master weights" in text) == holds
-    says(" ".join(plan_text.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
-    assert plan_text.other_peak(planned()) == ("", "")
+    for policy, expected in (("mixed bf16, fp32 master", "no_units_states"), ("fp32", "no_units")):
+        said = plan_text.other_peak(planned(gpu="T4", prec=policy))
+        assert isinstance(said, Message)
+        assert (said.id, said.values["dtype"], said.values["peak"]) == (f"plan.notice.{expected}", "fp16", 65e12)
+    assert plan_text.other_peak(planned(gpu="H100 SXM", dtype="fp4")) != ""
+    assert plan_text.other_peak(planned()) == ""
 
 
 def test_cautions() -> None:
     (mixture,) = flops_text.cautions(model_named("Mixtral 8x7B"), 4096)
-    assert "3.63 times as high" in mixture
-    assert "at most 1,024" in flops_text.cautions(model_named("GPT-2 124M"), 2048)[0]
+    assert mixture.values["factor"] == pytest.approx(3.63, rel=1e-2)
+    assert flops_text.cautions(model_named("GPT-2 124M"), 2048)[0].values["most"] == 1024
     assert flops_text.cautions(model_named("Llama 3.1 405B"), 8192) == []
 
 

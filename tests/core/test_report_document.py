@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from core.planning.comparison.entry import Entry
+from core.planning.plan_limits import limit_report
 from core.views.comparison import text as comparison_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_limits
@@ -101,13 +102,10 @@ def test_a_preset_is_reported_whole(name: str) -> None:
     entry = PAGE_PRESETS[name]
     found, a = read(entry), entry.answer
     alone(found)
-    assert found.text("p.answer") == shown(plan_text.sentence(a))
-    assert shown(plan_text.assumptions(a)) in found.text()
-    assert shown(text_limits.line(a)) in found.text()
-    assert all(
-        shown(line) in found.text()
-        for line in (*plan_text.cautions(a), plan_text.too_large_as_laid_out(a), plan_text.memory(a))
-    )
+    assert found.text("p.answer") == shown(plan_text.headline(a))
+    assert shown(plan_text.mfu_text(a)) in found.text()
+    assert shown(text_limits.limits_line(a, limit_report(a))) in found.text()
+    assert all(shown(line) in found.text() for line in (*plan_text.cautions(a), plan_text.does_not_fit(a)))
     explained = [*a.explain(), *a.memory.explain()]
     assert all(one.title.partition(":")[0] in found.text("h3") for one in explained)
     pictures = [named for _, named in found.tags if "data-figure" in named]
@@ -126,7 +124,7 @@ def test_several_plans_are_told_beside_each_other() -> None:
     alone(found)
     assert found.text("p.answer").startswith(shown(comparison_text.sentence(made.plans, 0)))
     for entry in entries:
-        assert shown(plan_text.sentence(entry.answer)) in found.text("p.answer")
+        assert shown(plan_text.headline(entry.answer)) in found.text("p.answer")
         assert entry.name in found.text("th")
     for _, cells in comparison_text.result_rows(made.plans, 0):
         assert all(shown(text) in found.text("td") for text, _ in cells)

@@ -9,10 +9,10 @@ import re
 
 from core.planning.comparison.entry import Entry
 from core.views.common.markup import markdown_text
-from core.views.plan.text import sentence
-from core.views.report.plan_table import plan_lines
+from core.views.plan.text import headline
 from core.views.report.report import merged
-from core.views.report.tables import as_csv, as_markdown, harmless, lines_csv
+from core.views.report.rows import plan_rows
+from core.views.report.tables import as_csv, as_markdown, harmless, rows_csv
 from tests.core.report_cases import HOSTILE, LINK, ODD, PAGE_PRESETS, report
 from tests.every import every
 
@@ -25,11 +25,11 @@ def rows_of(text: str) -> list[list[str]]:
 def test_a_plan_has_its_quantities_in_base_units(name: str) -> None:
     entry = PAGE_PRESETS[name]
     head, *rows = rows_of(as_csv(report(entry)))
-    lines = plan_lines(entry.answer)
-    assert as_csv(report(entry)) == lines_csv(lines)
+    lines = plan_rows(entry.answer)
+    assert as_csv(report(entry)) == rows_csv(lines)
     assert len({len(row) for row in (head, *rows)}) == 1
     for row, line in zip(rows, lines, strict=True):
-        assert row[0] == line.name
+        assert row[0] == line.label
         if isinstance(line.value, str):
             assert row[2] == line.value
         elif math.isfinite(line.value):
@@ -77,7 +77,7 @@ def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
     entry = (PAGE_PRESETS | ODD)[name]
     text = as_markdown(report(entry))
     (one,) = report(entry).plans
-    assert sentence(one.answer) in text if one.answer else markdown_text(one.problem) in text
+    assert headline(one.answer) in text if one.answer else markdown_text(one.problem) in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert bool(table) == bool(one.answer)
     assert len({line.replace(r"\|", "").count("|") for line in table}) <= 1

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from core.tensors.parsing.text import plain_code
 from core.tensors.sealed.trust import known_programs
-from core.tensors.sealed.wall import MODULES, plain_code, refusal
+from core.tensors.sealed.wall import MODULES, refusal
 from tests.every import every
 
 SNIPPETS = Path(__file__).parents[1] / "data" / "snippets"

@@ -67,7 +67,7 @@ def test_why_names_the_boundary_and_the_runs_a_new_dimension_would_cross() -> No
     assert [[d["size"] for d in run["dims"]] for run in why["runs"]] == [[3], [2]]
     assert (why["between"], why["breaks"]) == (["1 ≠ 3 × 2"], 0)
     assert [(d["size"], d["parts"]) for d in why["asked"]] == [(2, [0]), (3, [0, 1])]
-    assert len(why["fixes"]) == 2
+    assert len(why["fixes"]) == 3
     assert reason(trace("x.t()", (2, 3))) is None
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from core.tensors.operations.values import ExpressionError
-from core.tensors.tracing.trace import trace
+from core.tensors.tracing.report import trace_of
+from core.tensors.tracing.trace import follow, trace
 from core.views.tensors.text import kept_bytes
+from core.views.tensors.training import is_training, parameter_rows, saved_bytes, saved_rows, training_headline
 
 _UNARY = (
     *(".relu()", ".exp()", ".tanh()", ".sigmoid()", ".pow(2)", ".t()", ".contiguous()", ".clone()", ".detach()"),
@@ -109,6 +112,13 @@ def test_gradients_of_many_random_programs_are_those_of_torch() -> None:
 def test_a_graph_that_backward_has_gone_through_is_gone() -> None:
     run = trace("w = torch.ones(3, requires_grad=True)\nloss = w.pow(2).sum()\nloss.backward()\nloss.backward()", (1,))
     assert "second time" in run.last.error_message
+    assert "`loss.backward()` on line 3" in run.last.reason
+
+
+def test_a_tensor_that_was_saved_and_changed_is_named_with_both_lines() -> None:
+    run = trace("w = torch.ones(3, requires_grad=True)\ny = w.exp()\nz = y * 2\ny += 1\ny.sum().backward()", (1,))
+    assert "`y += 1` on line 4" in run.last.reason
+    assert "`w.exp()` on line 2" in run.last.reason
 
 
 def test_in_place_on_a_leaf_is_refused_as_torch_does() -> None:
@@ -116,3 +126,61 @@ def test_in_place_on_a_leaf_is_refused_as_torch_does() -> None:
         trace("w = torch.ones(3)\nw.grad.t()", (1,))
     run = trace("w = torch.ones(3, requires_grad=True)\nw += 1", (1,))
     assert "leaf Variable" in run.last.error_message
+
+
+TRAINING = """model = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 10))
+opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
+x = torch.randn(32, 64)
+for _ in range(2):
+    loss = model(x).square().mean()
+    loss.backward()
+    opt.step()
+model[0].bias.requires_grad_(False)"""
+
+
+def test_parameters_gradients_and_states_have_the_bytes_of_torch() -> None:
+    run = trace(TRAINING, (1,))
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    exec(TRAINING, names)  # noqa: S102 (text of our own making)
+    state = names["opt"].state
+    wanted = [
+        (
+            name,
+            tuple(one.shape),
+            one.nbytes,
+            one.requires_grad,
+            one.grad.nbytes,
+            sum(t.nbytes for t in state[one].values()),
+        )
+        for name, one in names["model"].named_parameters()
+    ]
+    found = [(p.name, p.shape, p.bytes, p.is_trained, p.gradient_bytes, p.state_bytes) for p in run.parameters]
+    assert found == wanted
+    sentence, detail = training_headline(run)
+    assert "9,610" in sentence
+    assert f"{max(run.at_once):,} B" in sentence
+    assert f"{sum(row[-1] for row in wanted):,} B" in detail
+    saved = [(row[0], row[3]) for row in saved_rows(run)]  # of the last backward alone
+    assert [row for row in saved if row[0] in ("`x`", "`model.2.weight`")] == [
+        ("`x`", "8,192 B"),
+        ("`model.2.weight`", "5,120 B"),
+    ]
+    assert saved_bytes(run) == 8_192 + 2 * 16_384 + 5_120 + 1_280
+    assert len(parameter_rows(run)) == 4
+
+
+def test_a_module_within_another_counts_once_and_leaves_count_too() -> None:
+    leaf = "w = torch.ones(2, requires_grad=True)"
+    run = trace(f"fc = nn.Linear(3, 4)\nnet = nn.Sequential(fc, nn.Linear(4, 2))\n{leaf}", (1,))
+    assert [(p.module, p.name) for p in run.parameters][-1] == ("", "w")
+    assert {p.module for p in run.parameters} == {"net", ""}
+    assert not is_training(trace(f"{leaf}\nw.exp().sum().backward()", (1,)))
+
+
+def test_a_forged_report_of_parameters_is_not_read() -> None:
+    good = {"name": "w", "at": [0, 0], "shape": [2], "dtype": "int8", "bytes": 2, "grad": 0, "state": {"m": 2}}
+    assert trace_of([{"e": "model", "name": "net", "parameters": [good]}], "x").parameters[0].state_bytes == 2
+    for bad in ({"at": [0]}, {"shape": ["2"]}, {"bytes": -2}, {"state": {"m": "2"}}, {"dtype": 7}):
+        event = {"e": "model", "name": "net", "parameters": [good | bad]}
+        with patch("core.tensors.tracing.trace.run_program", lambda _, event=event: ([event], "")):
+            assert follow("x", (2,)).unread is not None

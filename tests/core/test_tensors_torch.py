@@ -134,7 +134,7 @@ _KINDS = {
     "Picked into a new tensor": {"copy", "view"},
     "Computed into a new tensor": {"copy", "same"},
     "Written in place": {"write"},
-    "Laid out anew in place": {"same"},
+    "Memory layout changed in place": {"same"},
     "Small tensors": {"copy"},
 }
 

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.views.common.chart import as_typed
-from core.views.common.markup import markdown_text, rich, safe_text, unlinked, unmarked
-from core.wording import cleaned
+from core.views.common.markup import markdown_text, rich, safe_text, unlinked
+from core.wording import cleaned, unmarked
 
 ACTIVE = (
     "![x](http://a.example/x)",

@@ -246,7 +246,7 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
             f"{_as_stored(start, addend, run)}"
         )
     off = (run.final - target) / target if target else 0.0
-    error = f"{100 * off:+.2g} %".replace("-", "−") if off else "exact"
+    error = f"{100 * off:+.2g}%".replace("-", "−") if off else "exact"
     return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
 
 

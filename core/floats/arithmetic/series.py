@@ -235,9 +235,7 @@ def off(row: Summed) -> str:
     if not row.error:
         return "exact"
     small = abs(row.error) < _SMALL
-    return (
-        f"{'+' * (row.error > 0)}{scientific(100 * row.error, 2)} %".replace("-", "−") if small else signed(row.error)
-    )
+    return f"{'+' * (row.error > 0)}{scientific(100 * row.error, 2)}%".replace("-", "−") if small else signed(row.error)
 
 
 def _off(row: Summed) -> str:

@@ -262,8 +262,8 @@ def model_notes() -> tuple[str, ...]:
     """What the gradients of a run are drawn from."""
     return (
         "**The gradients** are drawn, not measured: magnitudes are log-normal. log₂ of their median goes straight from "
-        f"first to last and wanders about that line: each step keeps {100 * KEPT:.0f} % of the distance to it and adds "
-        f"a random number of standard deviation {WANDER}. Each step is a spike with a chance of {100 * SPIKES:.0f} %.",
+        f"first to last and wanders about that line: each step keeps {100 * KEPT:.0f}% of the distance to it and adds "
+        f"a random number of standard deviation {WANDER}. Each step is a spike with a chance of {100 * SPIKES:.0f}%.",
         "**The largest** of each step is drawn too, from the distribution of the largest of so many. Given it, every "
         "share is exact.",
     )
@@ -279,8 +279,8 @@ def percent(part: float) -> str:
     if part < NOTHING:
         return "none"
     if part < 1e-5:
-        return "< 0.001 %"
-    return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.3g} %"
+        return "< 0.001%"
+    return f"{100 * part:.2g}%" if part < 0.1 else f"{100 * part:.3g}%"
 
 
 def explain(run: Followed, step: int) -> tuple[Explanation, ...]:

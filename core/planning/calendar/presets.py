@@ -25,7 +25,7 @@ LLAMA = Source("Grattafiori et al. 2024, The Llama 3 Herd of Models", url="https
 
 SOURCES: Mapping[str, tuple[Source, ...]] = {
     "Llama 3 405B: 8k, then 128k": (
-        LLAMA.at("sections 3.4.1 and 3.4.2: 15.6T tokens in all, 800B to extend the context; table 4: MFU 38–43 %"),
+        LLAMA.at("sections 3.4.1 and 3.4.2: 15.6T tokens in all, 800B to extend the context; table 4: MFU 38–43%"),
     ),
     "DeepSeek-V3: 4k, 32k, 128k": (
         DEEPSEEK_V3.at("table 1; section 4.3: two phases of 1,000 steps, of 1,920 sequences of 32k and 480 of 128k"),

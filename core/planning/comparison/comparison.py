@@ -254,7 +254,6 @@ class Quantity:
     where neither is."""
 
     id: str
-    label: str
     of: Callable[[PlanEstimate, MemoryEstimate | None], Interval]
     fewer: bool | None = None
 
@@ -272,17 +271,17 @@ def _memory(_: PlanEstimate, h: MemoryEstimate | None) -> Interval:
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("days", "Whole run", lambda a, _: a.on_found_accelerators.range_of("days"), True),
-    Quantity("steps_days", "Steps alone", lambda a, _: a.range_of("steps_days"), True),
-    Quantity("dollars", "Rent", _rent, True),
-    Quantity("accelerators", "Accelerators", _counted),
-    Quantity("tokens", "Tokens trained on", lambda a, _: a.range_of("tokens")),
-    Quantity("parameters", "Parameters that work on each token", lambda a, _: a.range_of("parameters")),
-    Quantity("mfu", "MFU over all hours", lambda a, _: a.range_of("mfu")),
-    Quantity("memory_bytes", "Peak memory per accelerator", _memory),
-    Quantity("usable_bytes", "Memory capacity", lambda a, _: Interval.point(a.plan.usable_memory)),
-    Quantity("watt_hours", "Energy", lambda a, _: a.energy, True),
-    Quantity("peak_watts", "Peak power", lambda a, _: a.range_of("peak_watts"), True),
+    Quantity("days", lambda a, _: a.on_found_accelerators.range_of("days"), True),
+    Quantity("steps_days", lambda a, _: a.range_of("steps_days"), True),
+    Quantity("dollars", _rent, True),
+    Quantity("accelerators", _counted),
+    Quantity("tokens", lambda a, _: a.range_of("tokens")),
+    Quantity("parameters", lambda a, _: a.range_of("parameters")),
+    Quantity("mfu", lambda a, _: a.range_of("mfu")),
+    Quantity("memory_bytes", _memory),
+    Quantity("usable_bytes", lambda a, _: Interval.point(a.plan.usable_memory)),
+    Quantity("watt_hours", lambda a, _: a.energy, True),
+    Quantity("peak_watts", lambda a, _: a.range_of("peak_watts"), True),
 )
 """What is compared, in the order in which it is told."""
 

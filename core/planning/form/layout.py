@@ -45,7 +45,7 @@ BATCH = Field(
     part="more",
     max_chars=limit("number_chars"),
     help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens. A layout takes "
-    "as many within 6 % as divide over it. The more accelerators share it, the less each has to do. "
+    "as many within 6% as divide over it. The more accelerators share it, the less each has to do. "
     f"Fine-tuning starts with {FINE_TUNING_BATCH}, the batch of Llama 2’s (arXiv:2307.09288, section 3.1).",
 )
 KEEP_TENSOR = _range_field("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")

@@ -305,8 +305,8 @@ DRAW = optional(
     placeholder="as published",
     part=WHOLE,
     help="Empty: of what the node of the accelerators draws at most, host and fans in it, the share that training was "
-    "measured to draw, 76 % as a rule. Or type an average as a share of the accelerators’ own power limits: 100 % is "
-    "what published tables take; 10.2 kW for 8 accelerators of 700 W are 182 %.",
+    "measured to draw, 76% as a rule. Or type an average as a share of the accelerators’ own power limits: 100% is "
+    "what published tables take; 10.2 kW for 8 accelerators of 700 W are 182%.",
 )
 PUE = quantity(
     "pue",

@@ -256,7 +256,7 @@ class _Room:
 
 def _room(a: PlanEstimate | BudgetError) -> _Room:
     if isinstance(a, BudgetError):
-        return _Room(reason=f"{a.args[0]}." if isinstance(a, DoesNotFitError) else str(a))
+        return _Room(reason=str(a.args[0]) if isinstance(a, DoesNotFitError) else str(a))
     try:
         h = a.memory
     except LayoutError as problem:

@@ -11,18 +11,6 @@ from typing import Literal, TypeAlias, cast
 
 from core.rows import read_rows
 
-Group: TypeAlias = Literal[
-    "Always a view",
-    "A view if it can, else a copy",
-    "A new tensor",
-    "Picked into a new tensor",
-    "Computed into a new tensor",
-    "Named axes",
-    "Written in place",
-    "Laid out anew in place",
-    "Small tensors",
-    "Gradients and devices",
-]
 Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
 
 REPEATED = "stride 0 reads one cell many times"
@@ -41,7 +29,7 @@ class Operation:
     """
 
     name: str
-    group: Group
+    group: str
     example: str
     forms: tuple[Written, ...] = ()
     why: str = ""
@@ -54,7 +42,7 @@ for _row in read_rows("tensor_operations"):
     TOPICS.setdefault(_row["topic"], []).append(
         Operation(
             _row["name"],
-            cast(Group, _row["group"]),
+            _row["group"],
             _row["example"],
             cast("tuple[Written, ...]", tuple(_row["forms"].split())),
             _row["why"],
@@ -107,7 +95,7 @@ def find(form: str, name: str) -> Operation:
     return _BY_FORM.get((form, name)) or _BY_NAME.get(name) or Operation(name, "Computed into a new tensor", "")
 
 
-def topics() -> dict[str, dict[Group, tuple[str, ...]]]:
+def topics() -> dict[str, dict[str, tuple[str, ...]]]:
     """Examples of what one wants to do, by what each does to memory."""
     return {
         topic: _by_group([*rows, *(row for name, row in _WITHOUT_NAMES if topic.startswith(name))])
@@ -125,13 +113,8 @@ _WITHOUT_NAMES = (
 """Operations that have no name, and where they stand."""
 
 
-def catalogue() -> dict[Group, tuple[str, ...]]:
-    """An example of every operation, by what it does to memory, in the order of the table."""
-    return _by_group((INDEXING, *ROWS, PICKING, ELEMENTWISE, WRITING, UPDATING))
-
-
-def _by_group(rows: Sequence[Operation]) -> dict[Group, tuple[str, ...]]:
-    groups: dict[Group, list[str]] = {}
+def _by_group(rows: Sequence[Operation]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, list[str]] = {}
     for row in rows:
         groups.setdefault(row.group, []).append(row.example)
     return {group: tuple(examples) for group, examples in groups.items()}

@@ -19,21 +19,27 @@ def code_of(text: str) -> str:
     return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
 
 
-_PROMPT = re.compile(r"^\s*(>>>|\.\.\.|In \[\d+\]:|   \.\.\.:) ?")
-_FENCE = re.compile(r"^\s*```\w*\s*$")
+_PROMPT = re.compile(r"\s*(>>>|\.\.\.|In \[\d*\]:|\s*\.\.\.:)( |$)")
+
+
+def plain_code(text: str) -> str:
+    """Return a paste without fences, prompts, and the output between them. Every line keeps its number."""
+    lines = text.split("\n")
+    fences = [number for number, line in enumerate(lines) if re.match(r"\s*(```|~~~)", line)]
+    if fences:
+        first, last = fences[0], fences[1] if len(fences) > 1 else len(lines)
+        lines = [line if first < number < last else "" for number, line in enumerate(lines)]
+    if any(re.match(r"\s*(>>>|In \[\d*\]:)", line) for line in lines):
+        lines = [line[found.end() :] if (found := _PROMPT.match(line)) else "" for line in lines]
+    return "\n".join(lines)
 
 
 def readable(text: str) -> str:
-    """``text`` as Python reads it, as far as that is certain: lines keep their numbers, but for fences at the ends."""
-    lines = [line.rstrip() for line in text.replace("\t", "    ").replace("\r\n", "\n").splitlines()]
-    while lines and (not lines[0] or _FENCE.match(lines[0])):
-        del lines[0]
-    while lines and (not lines[-1] or _FENCE.match(lines[-1])):
-        del lines[-1]
-    if any(line.lstrip().startswith(">>>") for line in lines):  # what a session printed is left out
-        lines = [_PROMPT.sub("", line) if _PROMPT.match(line) else "" for line in lines]
-    flush = textwrap.dedent("\n".join(lines))
-    return flush if _parses(flush) else next(filter(_parses, (aligned("\n".join(lines)),)), flush)
+    """``text`` as Python reads it, as far as that is certain; lines keep their numbers."""
+    lines = [line.rstrip() for line in text.replace("\t", "    ").splitlines()]
+    code = plain_code("\n".join(lines)).rstrip()
+    flush = textwrap.dedent(code)
+    return flush if _parses(flush) else next(filter(_parses, (aligned(code),)), flush)
 
 
 def _parses(text: str) -> bool:

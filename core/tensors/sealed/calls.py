@@ -35,18 +35,8 @@ _UNSEEN = frozenset(
 
 _RESTRIDES = frozenset(
     (
-        *(
-            "t_",
-            "transpose_",
-            "swapaxes_",
-            "swapdims_",
-            "squeeze_",
-            "unsqueeze_",
-            "resize_",
-            "resize_as_",
-            "as_strided_",
-        ),
-        *("set_", "detach_", "requires_grad_", "rename_", "data"),
+        *("t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_"),
+        *("as_strided_", "set_", "detach_", "requires_grad_", "rename_", "data"),
     )
 )
 """Calls in place that write no cell: they give a tensor other sizes and strides, or another place in the graph."""
@@ -372,7 +362,7 @@ class Calls(Rows):
             if grad is None or (grad is old and grad._version == version):
                 continue
             row = self._row_of(leaf)
-            name = f"{names.get(id(leaf)) or self.texts[row][:40]}.grad"
+            name = f"{names.get(id(leaf)) or self.written[row][0].expression[:40]}.grad"
             about = CallText(name, group.written.expression, "grad", group.written.line, name)
             inner = Group(None, about, group.callers, number, inputs=[row])
             if grad is old:
@@ -423,11 +413,8 @@ class Calls(Rows):
             self.refused = None
             if tried is not None:
                 self.rows.append(tried)
-                self.kinds.append("refused")
-                self.lines.append(event["line"])
+                self.written.append((CallText(event["source"], event["expression"], "", event["line"]), "refused"))
                 self.named.append("")
-                self.texts.append(event["expression"])
-                self.placed.append((0, 0, 0, 0))
 
 
 _OWN = ("torch/overrides.py", "torch/_tensor.py", *(f"sealed/{name}.py" for name in ("recorder", "calls", "rows")))

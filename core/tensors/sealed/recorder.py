@@ -183,14 +183,7 @@ class Recorder(Calls):
             for event in events:
                 self.emit(event)
             return
-        del (
-            self.rows[start:],
-            self.kinds[start:],
-            self.lines[start:],
-            self.named[start:],
-            self.texts[start:],
-            self.placed[start:],
-        )
+        del self.rows[start:], self.written[start:], self.named[start:]
         self.known.forget(start)
 
     def test(self, line: int, text: str, _: int, *values: Any) -> Any:
@@ -280,7 +273,7 @@ class Recorder(Calls):
             self.emit({"e": "note", "about": "size"})
 
     def _models(self, names: Mapping[str, Any]) -> None:
-        """Parameters by name, with the bytes of their gradients and of what optimizers keep for them."""
+        """Parameters of modules, and leaves outside of them, with the bytes of gradients and of optimizers' states."""
         states: dict[int, dict[str, int]] = {}
         for name, ref in self.optimizers.items():
             for tensor, state in getattr(ref(), "state", {}).items():
@@ -288,20 +281,25 @@ class Recorder(Calls):
                 states[id(tensor)] = {
                     f"{name}: {key}": item.untyped_storage().nbytes() for key, item in tensors.items()
                 }
-        for name, model in names.items():
-            if isinstance(model, self.torch.nn.Module):
-                rows = [
-                    {
-                        "name": full,
-                        "shape": list(item.shape),
-                        "dtype": str(item.dtype).removeprefix("torch."),
-                        "bytes": item.untyped_storage().nbytes(),
-                        "trained": bool(item.requires_grad),
-                        "grad": 0 if item.grad is None else item.grad.untyped_storage().nbytes(),
-                        "state": states.get(id(item), {}),
-                    }
-                    for full, item in list(model.named_parameters())[:1_000]
-                ]
+        modules = {name: item for name, item in names.items() if isinstance(item, self.torch.nn.Module)}
+        found = {name: list(module.named_parameters()) for name, module in modules.items()}
+        tensors = [(name, item) for name, item in names.items() if isinstance(item, self.torch.Tensor)]
+        found[""] = [(name, item) for name, item in tensors if item.requires_grad and item.is_leaf]
+        for name, parameters in found.items():
+            rows = [
+                {
+                    "name": full,
+                    "at": [self.stores.index(item), item.storage_offset()],
+                    "shape": list(item.shape),
+                    "dtype": str(item.dtype).removeprefix("torch."),
+                    "bytes": item.numel() * item.element_size(),
+                    "trained": bool(item.requires_grad),
+                    "grad": 0 if item.grad is None else item.grad.untyped_storage().nbytes(),
+                    "state": states.get(id(item), {}),
+                }
+                for full, item in parameters[:1_000]
+            ]
+            if rows:
                 self.emit({"e": "model", "name": name, "parameters": rows})
 
 

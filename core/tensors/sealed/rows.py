@@ -108,11 +108,9 @@ class Rows:
         self.stores = Stores(torch)
         self.rows: list[Seen] = []
         """The tensor that each row gave."""
-        self.kinds: list[str] = []
-        self.lines: list[int] = []
+        self.written: list[tuple[CallText, str]] = []
+        """How each row is written, and its kind."""
         self.named: list[str] = []
-        self.texts: list[str] = []
-        self.placed: list[Place] = []
         self.tops: dict[str, tuple[Callable[[], Any], int]] = {}
         """The program's names, each with its tensor and the row that it stands for."""
         self.scope = self.tops
@@ -155,8 +153,9 @@ class Rows:
         seen = self.stores.seen(tensor)
         same = seen.storage == self.rows[number].storage
         kind = "same" if same else "view" if seen.storage in self._earlier() else "copy"
-        expression = f"{self.texts[number]}[{pick}]"
-        given = Group(None, CallText(name or f"[{pick}]", expression, "piece", self.lines[number]), [], len(self.rows))
+        whole = self.written[number][0]
+        text = CallText(name or f"[{pick}]", f"{whole.expression}[{pick}]", "piece", whole.line)
+        given = Group(None, text, [], len(self.rows))
         number = self._row(given, seen, kind, operation="piece", inputs=[number], picked=pick)
         self.known.put(tensor, number)
         return number
@@ -246,15 +245,12 @@ class Rows:
         cells = self.stores.cells(seen, limit("storage_cells_drawn") if self.left > 0 else _FEW)
         self.left -= len(cells)
         self.rows.append(seen)
-        self.kinds.append(kind)
-        self.lines.append(written.line)
         self.named.append("")
         if written.form == "binary" and group.inputs:
-            before = self.placed[group.inputs[-1]]
+            before = self.written[group.inputs[-1]][0].place
             reflected = len(set(group.inputs)) == 1 and self.program.reflected(written.place, before)
             written = self.program.written(written.place, "right") if reflected else written
-        self.texts.append(written.expression)
-        self.placed.append(written.place)
+        self.written.append((written, kind))
         if number >= _MOST_ROWS:
             return number
         self.emit(
@@ -319,7 +315,7 @@ class Rows:
     def _one_write(self, group: Group, seen: Seen, target: Any, used: Any, main: int | None) -> int:
         nbytes, item = self.stores.bytes[seen.storage], seen.item
         if nbytes > _LARGE_WRITE:
-            return self._large_write(group, seen, used, main)
+            return self._write_row(group, seen, used, main, **self._large_write(seen))
         counts = np.bincount(seen.layout.cells() if target is None else target, minlength=nbytes // item)
         mark = counts > 0
         by_byte = np.zeros(nbytes, dtype=np.bool_)
@@ -327,7 +323,7 @@ class Rows:
         changed: list[int] = []
         tensors: set[int] = set()
         for number, row in enumerate(self.rows):
-            if row.storage != seen.storage or self.kinds[number] in ("write", "refused"):
+            if row.storage != seen.storage or self.written[number][1] in ("write", "refused"):
                 continue
             tensor = row.ref()
             if tensor is not None and id(tensor) in tensors:
@@ -340,14 +336,11 @@ class Rows:
                 changed.append(number)
                 tensors.add(id(tensor))
         fullest = (int(counts.argmax()), int(counts.max())) if len(counts) else (0, 0)
-        return self._row(
+        return self._write_row(
             group,
             seen,
-            "write",
-            used=used,
-            kept=0,
-            operation="piece" if main is not None else "",
-            inputs=None if main is None else [main],
+            used,
+            main,
             written=np.flatnonzero(mark)[: limit("storage_cells_drawn")].tolist(),
             touched=int(mark.sum()),
             changed=changed,
@@ -358,27 +351,19 @@ class Rows:
             fullest=list(fullest),
         )
 
-    def _large_write(self, group: Group, seen: Seen, used: Any, main: int | None) -> int:
-        """A write of which only the number of cells is worked out."""
+    def _write_row(self, group: Group, seen: Seen, used: Any, main: int | None, **what: Any) -> int:
+        operation, inputs = ("", None) if main is None else ("piece", [main])
+        return self._row(group, seen, "write", used=used, kept=0, operation=operation, inputs=inputs, **what)
+
+    def _large_write(self, seen: Seen) -> Event:
+        """Of a write whose cells are only counted."""
         rows = [number for number, row in enumerate(self.rows) if row.storage == seen.storage]
-        changed = [number for number in rows if self.kinds[number] not in ("write", "refused")]
+        changed = [number for number in rows if self.written[number][1] not in ("write", "refused")]
         taken = [
             size if step or not size else 1 for size, step in zip(seen.layout.shape, seen.layout.stride, strict=True)
         ]
-        return self._row(
-            group,
-            seen,
-            "write",
-            used=used,
-            kept=0,
-            operation="piece" if main is not None else "",
-            inputs=None if main is None else [main],
-            touched=prod(taken),
-            changed=changed,
-            after=[[] for _ in changed],
-            updates=seen.layout.numel,
-            fullest=[seen.layout.offset, 1],
-        )
+        counts = {"touched": prod(taken), "updates": seen.layout.numel, "fullest": [seen.layout.offset, 1]}
+        return {"changed": changed, "after": [[] for _ in changed], **counts}
 
     def _piece(self, group: Group, tensor: Any, main: int) -> int:
         seen = self.stores.seen(tensor)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,19 +57,6 @@ def refusal(source: str) -> WallRefusal | None:
         for message in walk.faults(node):
             return WallRefusal(message, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
     return None
-
-
-def plain_code(text: str) -> str:
-    """Return a paste without fences, prompts, and the output between them. Every line keeps its number."""
-    lines = text.split("\n")
-    fences = [number for number, line in enumerate(lines) if re.match(r"\s*(```|~~~)", line)]
-    if fences:
-        first, last = fences[0], fences[1] if len(fences) > 1 else len(lines)
-        lines = [line if first < number < last else "" for number, line in enumerate(lines)]
-    prompt = re.compile(r"\s*(>>>|\.\.\.|In \[\d*\]:|\s*\.\.\.:)( |$)")
-    if any(re.match(r"\s*(>>>|In \[\d*\]:)", line) for line in lines):
-        lines = [line[found.end() :] if (found := prompt.match(line)) else "" for line in lines]
-    return "\n".join(lines)
 
 
 class _Names:

@@ -45,7 +45,7 @@ def reason(
         return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
     if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
         return step.operation.why
-    if kind == "same" and step.form not in ("name", "piece") and step.operation.group != "Laid out anew in place":
+    if kind == "same" and step.form not in ("name", "piece") and step.operation.group != "Memory layout changed in place":
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does
@@ -105,7 +105,8 @@ def _pattern_reason(step: Call, kind: Kind) -> str:
 
 
 def fixes(text: str, step: Call, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:
-    """Expressions that work instead of a refused ``.view(…)``, those that copy least first."""
+    """Expressions that work instead of a refused ``.view(…)``, those that copy least first; at the end one that gives
+    the elements in the order of memory, where that differs."""
     if verdict is None or verdict.boundary is None or step.form != "method" or step.operation.name != "view":
         return ()
     start, end = step.at
@@ -123,4 +124,8 @@ def fixes(text: str, step: Call, tried: TraceStep, verdict: ViewVerdict | None) 
         instead = f"[{brackets}].reshape{smaller.shape}.expand{verdict.shape}"
         dot = before.rstrip().removesuffix(".").rstrip()
         result.insert(0, Remedy(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
+    order = sorted(range(tried.layout.rank), key=lambda dim: -tried.layout.stride[dim])
+    if explain_view(tried.layout.permuted(order), verdict.shape).works:
+        instead = f"permute{tuple(order)}.view{arguments}"
+        result.append(Remedy(f".{instead}", f"{before}{instead}{after}", 0, reorders=True))
     return tuple(result)

@@ -60,6 +60,32 @@ _RULES = {
 """What torch asks for; its own message says where it does not hold."""
 
 
+_GRADIENTS = {
+    "does not require grad": "nothing that it came from requires a gradient, or it was computed under `no_grad`",
+    "implicitly created only for scalar": "gradients begin at a single number, such as its `.sum()`",
+    "leaf Variable that requires grad": "a leaf that requires a gradient is written only under `torch.no_grad()`",
+}
+"""Part of torch's message → why there is no backward."""
+
+
+def gradient_reason(steps: Sequence[TraceStep]) -> str:
+    """Why torch refuses the last step for the sake of gradients, as the end of a sentence; empty for other errors."""
+    *before, refused = steps
+    message = refused.error_message
+    if "backward through the graph a second time" in message:
+        done = [step for step in before if step.operation == "backward"]
+        whose = f"`{done[-1].expression}` on line {done[-1].line}" if done else "an earlier call"
+        return f"{whose} freed what the operations had saved; pass retain_graph=True there, or compute the loss again"
+    if "modified by an inplace operation" in message:
+        writes = [step for step in before if step.kind == "write"]
+        for write in reversed(writes):
+            for step in reversed(before[: write.number]):
+                if any(saved.storage == write.storage for saved in step.keeps):
+                    saver = f"`{step.expression}` on line {step.line}"
+                    return f"`{write.expression}` on line {write.line} changed a tensor that {saver} saved for backward"
+    return next((why for part, why in _GRADIENTS.items() if part in message), "")
+
+
 def strided_bounds(step: Call, layout: TensorLayout, cells: int) -> Bounds | None:
     """Whether as_strided of ``layout`` stays in a storage of so many cells; ``None`` for what torch refuses anyway."""
     named = dict(step.keywords)

@@ -15,8 +15,8 @@ from core.tensors.parsing.asked import Asked
 from core.tensors.tracing.annotations import annotated
 from core.tensors.tracing.call import Call
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
-from core.tensors.tracing.refusals import refusal_reason
-from core.tensors.tracing.steps import Block, Fact, Kind, Piece, Scalar, Trace, TraceStep, Unread
+from core.tensors.tracing.refusals import gradient_reason, refusal_reason
+from core.tensors.tracing.steps import Block, Fact, Kind, Parameter, Piece, Saved, Scalar, Trace, TraceStep, Unread
 
 Event: TypeAlias = Mapping[str, Any]
 
@@ -65,6 +65,8 @@ class _Report:
         """Of each call of a function, the sizes that annotations named."""
         self.version = ""
         self.notes: dict[str, None] = {}
+        self.models: dict[str, dict[tuple[int, int], Parameter]] = {}
+        """Of each module, its parameters by storage and offset."""
 
     def read(self, event: Event) -> None:
         match event.get("e"):
@@ -101,6 +103,8 @@ class _Report:
                 said = next(iter(message.strip().splitlines()), "")[:200]
                 text = f"caught as `{_text(event, 'name', 80) or kind}`"
                 self.facts.append(Fact(_integer(event, "line"), text, f"{kind}: {said}"))
+            case "model":
+                self._model(event)
             case "end":
                 self.version = _text(event, "torch", 40) if "torch" in event else ""
             case _:
@@ -138,14 +142,11 @@ class _Report:
         dtype = _text(event, "dtype", 24)
         taken = [self.steps[number] for number in call.inputs]
         verdict = view_verdict(call.operation.name, taken, layout.shape, dtype) if taken and kind != "write" else None
-        keeps: list[tuple[int, int]] = []
-        labels: list[str] = []
+        keeps: list[Saved] = []
         for entry in _list(event, "keeps"):
             number, size, operation, name = entry
-            key = self.storages.get(int(number), -1 - int(number))
-            self.live[key] = int(size)
-            keeps.append((max(key, -1), int(size)))
-            labels.append(f"{_short(operation)}: {_short(name)}")
+            self.live[self.storages.get(int(number), -1 - int(number))] = int(size)
+            keeps.append(Saved(int(number), int(size), _short(operation), _short(name)))
         self.steps.append(
             TraceStep(
                 number=len(self.steps),
@@ -302,6 +303,22 @@ class _Report:
             text = self.text.split("\n")[line - 1].strip()[:200]
             self.unread = Unread(line, text, f"{kind}: {message}" if message else kind)
 
+    def _model(self, event: Event) -> None:
+        module = _text(event, "name", 80)
+        rows = self.models.setdefault(module, {})
+        for row in _list(event, "parameters")[:1_000]:
+            storage, offset = _integers(row, "at")
+            rows[storage, offset] = Parameter(
+                module,
+                _text(row, "name", 200),
+                tuple(_integers(row, "shape")),
+                _text(row, "dtype", 24),
+                _integer(row, "bytes"),
+                row.get("trained") is True,
+                _integer(row, "grad"),
+                tuple((_short(key), _integer(row["state"], key)) for key, _ in _pairs(row, "state")),
+            )
+
     def trace(self, asked: tuple[Asked, ...], notes: tuple[str, ...], stopped: str) -> Trace:
         if not self.steps:
             self._nothing()
@@ -309,9 +326,15 @@ class _Report:
         if stopped and self.unread is None:
             line = self.steps[-1].line
             self.unread = Unread(max(line, 1), self.text.split("\n")[max(line, 1) - 1].strip()[:200], stopped)
+        steps = [replace(step, keeps=tuple(map(self._located, step.keeps))) for step in self.steps]
+        if steps[-1].kind == "refused" and not steps[-1].reason:
+            steps[-1] = replace(steps[-1], reason=gradient_reason(steps))
+        parameters: dict[tuple[int, int], Parameter] = {}
+        for _, rows in sorted(self.models.items(), key=lambda item: (not item[0], -len(item[1]))):
+            parameters |= {key: rows[key] for key in rows if key not in parameters}  # a part of another module is there
         return Trace(
             self.text,
-            tuple(self.steps),
+            tuple(steps),
             self.version,
             tuple(self.calls),
             (*notes, *self.notes),
@@ -321,7 +344,12 @@ class _Report:
             facts=tuple(self.facts),
             unread=self.unread,
             asked=asked,
+            parameters=tuple(parameters.values()),
         )
+
+    def _located(self, saved: Saved) -> Saved:
+        """``saved`` with the storage by its first appearance in a step, also in a later one."""
+        return replace(saved, storage=self.storages.get(saved.storage, -1 - saved.storage))
 
 
 def _own(step: TraceStep) -> dict[int, int]:

@@ -42,4 +42,4 @@ def script(
     imports += [f"from einops import {', '.join(functions)}"] if functions else []
     before, _, program = whole.partition(f"{SPLIT}\n")
     seed = "torch.manual_seed(0)"
-    return "\n".join([*imports, "", seed, before + program.rstrip(), ""])
+    return "\n".join([*imports, "", seed, before + program.strip("\n"), ""])

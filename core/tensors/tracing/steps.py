@@ -46,12 +46,50 @@ class Piece:
 class Remedy:
     """An expression that works instead of a refused one.
 
-    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies.
+    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies. reorders:
+    whether it gives the elements in another order.
     """
 
     instead: str
     source: str
     bytes: int
+    reorders: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What an operation saves for backward.
+
+    storage: where it lies, below 0 for one that no step shows. by: torch's name of the operation; name: of the tensor
+    in it.
+    """
+
+    storage: int
+    bytes: int
+    by: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tensor that is trained, at the end of a program.
+
+    module: the name of its module, empty for none. name: in it. gradient_bytes: of its gradient. states: what
+    optimizers keep for it, by name, in bytes.
+    """
+
+    module: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    is_trained: bool
+    gradient_bytes: int
+    states: tuple[tuple[str, int], ...]
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(count for _, count in self.states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +122,8 @@ class TraceStep:
     reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
     fixes: expressions that work instead, those that copy least first.
     device: where the tensor lies; moved: bytes that went from one device to another.
-    asks_gradient: whether backward reaches it. keeps: storages that the operation keeps for backward, each with its
-    bytes; -1 for one that no step shows. flops: what its products compute, forward or backward.
+    asks_gradient: whether backward reaches it. keeps: what the operation saves for backward. flops: what its products
+    compute, forward or backward.
     """
 
     number: int
@@ -126,7 +164,7 @@ class TraceStep:
     device: str = "cpu"
     moved: int = 0
     asks_gradient: bool = False
-    keeps: tuple[tuple[int, int], ...] = ()
+    keeps: tuple[Saved, ...] = ()
     flops: int = 0
 
     @property
@@ -196,7 +234,8 @@ class Trace(Sequence[TraceStep]):
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
     are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
     facts: what lines said that are no tensors. unread: the line that is not run, and why; the steps are those before
-    it. asked: names that nothing in the text defines, and what they stand for.
+    it. asked: names that nothing in the text defines, and what they stand for. parameters: of modules, and leaves of
+    the program that ask for a gradient.
     """
 
     text: str
@@ -211,6 +250,7 @@ class Trace(Sequence[TraceStep]):
     asked: tuple[Asked, ...] = ()
     held: tuple[Mapping[int, int], ...] = ()
     at_once: tuple[int, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> TraceStep: ...

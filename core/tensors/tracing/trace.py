@@ -113,5 +113,5 @@ def _ran(text: str, whole: str) -> Trace:
     events, stopped = run_program(whole)
     try:
         return trace_of(events, text, stopped=stopped)
-    except (ForgedError, TypeError, ValueError, KeyError, IndexError) as problem:
+    except (ForgedError, AttributeError, TypeError, ValueError, KeyError, IndexError) as problem:
         raise ExpressionError(f"The report of this program cannot be read ({problem}).") from None

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from core.messages import message
 from core.planning.actuals.logged_run import Array
 from core.planning.actuals.progress import JobProgress
-from core.units import format_count
 from core.views.common.chart import SANS, Figure, axis, figure, label, marks, rule
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
@@ -48,9 +48,9 @@ def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
     ]
     named = {"family": SANS, "size": 13}
     notes = [
-        label(palette, "logged", x=p.day, y=trained, xanchor="left", yanchor="top", xshift=6, yshift=-4,
-              font={**named, "color": palette.accent}),
-        label(palette, "plan, P10–P90", x=(plan.low + plan.high) / 2, y=goal, yanchor="bottom", yshift=2,
+        label(palette, message("actuals.chart.logged"), x=p.day, y=trained, xanchor="left", yanchor="top", xshift=6,
+              yshift=-4, font={**named, "color": palette.accent}),
+        label(palette, message("actuals.chart.plan"), x=(plan.low + plan.high) / 2, y=goal, yanchor="bottom", yshift=2,
               font={**named, "color": palette.parameters}),
     ]  # fmt: skip
     if not p.done:
@@ -66,7 +66,7 @@ def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
         notes.append(
             label(
                 palette,
-                "at this pace",
+                message("actuals.chart.leads"),
                 x=max(ends),
                 y=leads[-1][1],
                 yanchor="top",
@@ -82,7 +82,7 @@ def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
             p.tokens[at] / scale.size,
             {"color": palette.accent, "width": 3},
             hoverinfo="all",
-            hovertemplate=f"day %{{x:,.1f}}: %{{y:,.4~g}} {scale.title}<extra></extra>",
+            hovertemplate=f"day %{{x:,.1f}}: {scale.title} %{{y:,.4~g}}<extra></extra>",
         )
     )
     shapes: list[Figure] = [
@@ -99,7 +99,7 @@ def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
             rule(x=p.deadline, line={"color": palette.text, "width": 1.5}, yref="y", y1=goal)
         )  # fmt: skip
         notes.append(
-            label(palette, f"deadline, {format_count(p.deadline, 3)} days", x=p.deadline, y=0, yanchor="bottom",
+            label(palette, message("actuals.chart.deadline", days=p.deadline), x=p.deadline, y=0, yanchor="bottom",
                   xanchor="left" if p.deadline < 0.7 * reach else "right", xshift=5 if p.deadline < 0.7 * reach else -5)
         )  # fmt: skip
     return figure(
@@ -109,6 +109,6 @@ def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
         hovermode="closest",
         shapes=shapes,
         annotations=notes,
-        xaxis=axis(palette, "days since the job began", range=[0, reach]),
+        xaxis=axis(palette, message("actuals.chart.x"), range=[0, reach]),
         yaxis=axis(palette, scale.title, range=[0, max(goal, float(p.tokens.max()) / scale.size) * 1.1]),
     )

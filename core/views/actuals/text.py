@@ -1,4 +1,4 @@
-"""A running job against its plan, in words: on time or not, when it ends at this pace, what changed, what was read."""
+"""A running job against its plan, in words: on time or not, when it ends at this speed, what changed, what was read."""
 
 from __future__ import annotations
 
@@ -7,204 +7,228 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from core.dates import format_day
+from core.messages import Message, message, pick_message
 from core.planning.actuals.logged_run import CSV
 from core.planning.actuals.progress import JobProgress, own_run_text, tokens_each
 from core.planning.estimate import PlanEstimate
-from core.units import format_count, format_duration, format_quantity
-from core.views.common.chart import as_typed
-from core.wording import percent, plural, signed, span
+from core.wording import format_value, plain, signed
 
-INVITATION = (
-    "Paste what the job prints: the steps of nanoGPT, Megatron-LM, or torchtitan, or the dictionaries of the Hugging "
-    "Face Trainer. A CSV of a logger, such as an export of W&B or TensorBoard, works too: tokens, samples, or steps "
-    "against time. Napkin draws the job over the plan’s range."
-)
-KEPT_HERE = "The log is too long for a link: it stays in this browser session alone. Links carry the plan without it."
-IN_LINK = "The log is short enough that links to this plan carry it."
-HEADINGS = ("", "logged", "plan", "difference")
 _LAST_DAY = 7.2e9
 _MONTH, _LONGEST_EXAMPLE = 30.0, 5000.0
 """Days: a shorter example has no dates, and none is longer."""
 
-
-def _days(days: float) -> str:
-    return format_duration(86400 * days, 3)
+# ------------------------------------------------------------------------------ the verdict
 
 
-def _tokens(tokens: float) -> str:
-    return format_count(tokens, 3)
+def verdict(p: JobProgress) -> list[Message]:
+    """Return how far the job is, how that compares with the plan's range, when it ends, and whether within the
+    deadline."""
+    said = [
+        message("actuals.all", goal=p.goal, day=p.day)
+        if p.done
+        else message("actuals.progress", share=float(f"{p.trained / p.goal:.3g}"), goal=p.goal, day=p.day)
+    ]
+    said.append(_against_plan(p) if p.log.clock == "wall" else _steps_against_plan(p))
+    return [*said, _ending(p), *_against_deadline(p)]
 
 
-def _date(p: JobProgress, day: float) -> str:
-    """The date of a day of the job; empty where no moments were logged."""
+def _against_plan(p: JobProgress) -> Message:
+    behind = p.day - p.planned.mid * p.trained / p.goal
+    way = "behind" if behind > 0 else "ahead"
+    if p.implied > p.planned.high * (1 + 1e-9):
+        way = "slower"
+    elif p.implied < p.planned.low * (1 - 1e-9):
+        way = "faster"
+    return message(_AGAINST_PLAN[way], by=abs(behind))
+
+
+_AGAINST_PLAN = {
+    "ahead": "actuals.ahead",
+    "behind": "actuals.behind",
+    "faster": "actuals.faster",
+    "slower": "actuals.slower",
+}
+
+
+def _steps_against_plan(p: JobProgress) -> Message:
+    off = p.pace * p.steps_days / p.goal - 1
+    way = "equal" if abs(off) < 0.005 else "faster" if off > 0 else "slower"
+    return pick_message(_STEPS[way], pace=p.pace, by=abs(off))
+
+
+_STEPS = {"equal": "actuals.steps_equal", "faster": "actuals.steps_faster", "slower": "actuals.steps_slower"}
+
+
+def _on(p: JobProgress, day: float) -> Message:
+    """A day of the job, with its date where moments were logged."""
     seconds = p.log.began + 86400 * (day - p.lead)
     if not seconds < _LAST_DAY:  # unknown, or beyond any calendar
-        return ""
-    return format_day(datetime.fromtimestamp(seconds, UTC).date())
+        return message("actuals.day", day=day)
+    return message("actuals.dated", date=format_day(datetime.fromtimestamp(seconds, UTC).date()), day=day)
 
 
-def _at(p: JobProgress, day: float) -> str:
-    """``12 Mar 2027 (day 92)``, or the day alone."""
-    date = _date(p, day)
-    return f"**{date}** (day {day:,.3g})" if date else f"**day {day:,.3g}**"
-
-
-def verdict(p: JobProgress) -> str:
-    """How far it is, how that stands against the plan's range, when it ends, and whether within the deadline."""
-    if p.log.clock != "wall":
-        return " ".join(filter(None, (_of_steps(p), _ending(p), _late(p))))
-    behind = p.day - p.planned.mid * p.trained / p.goal
-    side = f"{_days(abs(behind))} {'behind' if behind > 0 else 'ahead of'} the middle of the plan"
-    if p.implied > p.planned.high * (1 + 1e-9):
-        place = "✗ slower than its P90"
-    elif p.implied < p.planned.low * (1 - 1e-9):
-        place = "✓ faster than its P10"
-    else:
-        place = "✓ within its P10–P90"
-    sentence = f"{_share(p)} of {_tokens(p.goal)} tokens after {_days(p.day)}: **{side}**, {place}."
-    return " ".join(filter(None, (sentence, _ending(p), _late(p))))
-
-
-def _share(p: JobProgress) -> str:
-    return "All" if p.done else f"**{percent(float(f'{p.trained / p.goal:.3g}'))}**"
-
-
-def _of_steps(p: JobProgress) -> str:
-    """How far it is by its steps alone, and how their pace compares with that of the plan's steps."""
-    ratio = p.pace * p.steps_days / p.goal
-    apart = f"{percent(abs(ratio - 1))} {'faster' if ratio > 1 else 'slower'} than"
-    apart = "as fast as" if abs(ratio - 1) < 0.005 else apart
-    return (
-        f"{_share(p)} of {_tokens(p.goal)} tokens after {_days(p.day)} of steps. The median step trains "
-        f"**{_pace(p.pace)}**, **{apart}** the steps of the plan alone."
-    )
-
-
-def _ending(p: JobProgress) -> str:
+def _ending(p: JobProgress) -> Message:
     first, last = p.ends
     if p.done:
-        return f"It ended on {_at(p, first)}."
+        return message("actuals.ended", end=_on(p, first))
     if math.isinf(last):
-        return f"At its overall pace it ends on {_at(p, first)}; at its recent one, never: it stands still."
-    pace = "At this pace" if p.log.clock == "wall" else "At this pace, without stops between steps,"
-    if f"{first:.3g}" == f"{last:.3g}":
-        return f"{pace} it ends on {_at(p, first)}."
-    return f"{pace} it ends between {_at(p, first)} and {_at(p, last)}."
+        return message("actuals.stands_still", end=_on(p, first))
+    same = f"{first:.3g}" == f"{last:.3g}"
+    ends = _on(p, first), _on(p, last)
+    return pick_message(_ENDINGS[p.log.clock == "wall", same], end=ends[0], first=ends[0], last=ends[1])
 
 
-def _late(p: JobProgress) -> str:
-    """Whether the deadline holds."""
+_ENDINGS = {
+    (True, True): "actuals.ends",
+    (True, False): "actuals.ends_between",
+    (False, True): "actuals.ends_steps",
+    (False, False): "actuals.ends_steps_between",
+}
+"""Whether all time was logged, and whether both speeds end on one day → the message."""
+
+
+def _against_deadline(p: JobProgress) -> list[Message]:
+    """Whether the deadline is met; nothing where there is none."""
     if math.isnan(p.deadline):
-        return ""
+        return []
     early, late = (end - p.deadline for end in p.ends)
-    named = f"the deadline of {_days(p.deadline)}"
-    if late <= 0:
-        return f"✓ {_apart(-late, -early)} before {named}."
-    if early > 0:
-        return f"✗ {_apart(early, late)} after {named}."
-    return f"? From {_days(-early)} before {named} to {_days(late) + ' after it' if math.isfinite(late) else 'never'}."
-
-
-def _apart(low: float, high: float) -> str:
-    if math.isinf(high):
-        return f"at least {_days(low)}"
-    return _days(low) if _days(low) == _days(high) else span(_days(low), _days(high))
-
-
-def changed(p: JobProgress) -> list[tuple[str, ...]]:
-    """Paces against those of the plan, and days lost."""
-    steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
-    recent = _pace(p.recent) if p.recent > 0 else "none"
-    gaps = f"Lost in {len(p.gaps)} {plural(len(p.gaps), 'gap')}"
-    if p.gaps:
-        worst = max(p.gaps, key=lambda gap: gap.days)
-        gaps += f", the longest {_days(worst.days)} from day {worst.start:,.3g}"
-    twice = f"Trained twice after {p.restarts} {plural(p.restarts, 'restart')}, {_tokens(p.repeated)} tokens"
-    of_wall, by = p.log.clock == "wall", "Median step" if len(p.log.rates) else "Steady stretches"
-    last, of = (whole, "whole run") if of_wall and not len(p.log.rates) else (steps, "steps alone")
-    every = ("All days (plan: whole run)", _pace(p.overall), _pace(whole), signed(p.overall / whole - 1))
+    never = math.isinf(late)
+    way = "before" if late <= 0 else "after" if early > 0 else "around"
     return [
-        (f"{by} (plan: steps alone)", _pace(p.steady), _pace(steps), signed(p.steady / steps - 1)),
-        *([every] if of_wall else []),
-        (f"The last quarter (plan: {of})", recent, _pace(last), signed(p.recent / last - 1) if p.recent > 0 else ""),
-        (gaps, _days(p.gap_days), "", ""),
-        (twice if p.restarts else "Trained twice", _days(p.repeated / p.steady), "", ""),
+        pick_message(
+            _DEADLINES[way, never],
+            by=early if never else tuple(sorted((abs(early), abs(late)))),
+            before=-early,
+            after=late,
+            deadline=p.deadline,
+        )
     ]
 
 
-def _pace(pace: float) -> str:
-    return f"{_tokens(pace)} tokens/day"
+_DEADLINES = {
+    ("before", False): "actuals.before_deadline",
+    ("after", False): "actuals.after_deadline",
+    ("after", True): "actuals.after_deadline_least",
+    ("around", False): "actuals.around_deadline",
+    ("around", True): "actuals.around_deadline_never",
+}
 
 
-def read(p: JobProgress) -> list[str]:
-    """What was read of the file, what was left out, and what was taken for granted."""
-    log = p.log
-    when, what = (as_typed(name) for name in log.columns)
-    rows = log.rows - log.skipped - log.missing - log.unreadable
-    read_as, skipped = "rows as a CSV", ""
-    if log.format != CSV:
-        read_as = f"lines as a log of {log.format}"
-        skipped = f" It skipped {log.skipped:,} of something else." if log.skipped else ""
-    lines = [f"Napkin read {rows:,} of {log.rows:,} {read_as}: “{what}” against “{when}”.{skipped}"]
+# ------------------------------------------------------------------------------ tables
+
+
+def headings() -> tuple[Message, ...]:
+    """Return the headings of `changed`."""
+    return (
+        message("actuals.table.quantity"),
+        message("actuals.table.logged"),
+        message("actuals.table.plan"),
+        message("actuals.table.difference"),
+    )
+
+
+def changed(p: JobProgress) -> list[tuple[str, ...]]:
+    """Return speeds compared with those of the plan, and days lost."""
+    steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
+    of_wall, by_steps = p.log.clock == "wall", len(p.log.rates) > 0
+    planned = whole if of_wall and not by_steps else steps
+    median = message("actuals.row.median_step" if by_steps else "actuals.row.steady")
+    recent = _pace(p.recent) if p.recent > 0 else message("actuals.no_pace")
+    off = signed(p.recent / planned - 1) if p.recent > 0 else ""
+    overall = (message("actuals.row.overall"), _pace(p.overall), _pace(whole), signed(p.overall / whole - 1))
+    return [
+        (median, _pace(p.steady), _pace(steps), signed(p.steady / steps - 1)),
+        *([overall] if of_wall else []),
+        (message("actuals.row.recent"), recent, _pace(planned), off),
+        (_gaps(p), format_value(p.gap_days, "days"), "", ""),
+        (_repeated(p), format_value(p.repeated / p.steady, "days"), "", ""),
+    ]
+
+
+def _gaps(p: JobProgress) -> Message:
+    if not p.gaps:
+        return message("actuals.row.no_gaps")
+    longest = max(p.gaps, key=lambda gap: gap.days)
+    return message("actuals.row.gaps", gaps=float(len(p.gaps)), longest=longest.days, start=longest.start)
+
+
+def _repeated(p: JobProgress) -> Message:
+    if not p.restarts:
+        return message("actuals.row.repeated")
+    return message("actuals.row.repeated_after", restarts=float(p.restarts), tokens=p.repeated)
+
+
+def _pace(pace: float) -> Message:
+    return message("actuals.pace", pace=pace)
+
+
+# ------------------------------------------------------------------------------ what was read
+
+
+def read(p: JobProgress) -> list[Message]:
+    """Return what was read of the file, what was left out, and what was assumed."""
+    log, said = p.log, list[Message]()
+    when, what = log.columns
+    rows, every = float(log.rows - log.skipped - log.missing - log.unreadable), float(log.rows)
+    if log.format == CSV:
+        said.append(message("actuals.read.csv", rows=rows, all=every, what=what, when=when))
+    else:
+        said.append(message("actuals.read.log", rows=rows, all=every, what=what, when=when, format=log.format))
+        if log.skipped:
+            said.append(message("actuals.read.skipped", skipped=float(log.skipped)))
     if log.measure != "tokens":
-        each = tokens_each(log, p.plan)
-        basis = "the plan’s sequence length" if log.measure == "samples" else "the plan’s batch"
-        lines.append(f"It counts {log.measure}, of {format_count(each)} tokens each by {basis}.")
+        each = float(tokens_each(log, p.plan))
+        said.append(
+            message("actuals.read.samples", each=each)
+            if log.measure == "samples"
+            else message("actuals.read.steps", each=each)
+        )
     if log.clock == "rates":
-        lines.append(f"Its time follows from tps and from the plan’s {format_count(p.plan.accelerators)} accelerators.")
+        said.append(message("actuals.read.rates", accelerators=float(p.plan.accelerators)))
     if log.clock != "wall":
-        lines.append("It times steps and no stops between them. Steps that it does not print count as the median.")
+        said.append(message("actuals.read.no_stops"))
     if log.format != CSV:
-        first = "so slow first steps do not count"
-        lines.append(
-            f"The pace is the median of its steps, {first}."
-            if len(log.seconds) > 2
-            else "Only its end has a time, so the pace is the mean of all of it, slow first steps included."
-        )
+        said.append(message("actuals.read.median" if len(log.seconds) > 2 else "actuals.read.mean"))
     if log.earlier:
-        lines.append(f"Napkin sorted the rows by time: {as_typed(log.earlier)}, is earlier than the row before it.")
+        said.append(message("actuals.read.sorted", row=log.earlier))
     if log.missing:
-        lines.append(f"{log.missing:,} {plural(log.missing, 'row')} without a time or a count left out.")
+        said.append(message("actuals.read.missing", rows=float(log.missing)))
     if log.unreadable:
-        bad = as_typed(log.bad)
-        lines.append(f"{log.unreadable:,} {plural(log.unreadable, 'row')} that cannot be read left out: {bad}.")
+        said.append(message("actuals.read.unreadable", rows=float(log.unreadable), bad=log.bad))
     if log.resets:
-        times = f"{log.resets} {plural(log.resets, 'time')}"
-        lines.append(
-            f"The time begins anew {times}: counted on, without the days between, which the file does not say."
-        )
+        said.append(message("actuals.read.resets", times=float(log.resets)))
     if p.lead > 0.01 * p.day:
-        lines.append(f"It begins at {_tokens(float(p.tokens[0]))} tokens: {_days(p.lead)} before it, at its own pace.")
-    return lines
+        said.append(message("actuals.read.lead", tokens=float(p.tokens[0]), days=p.lead))
+    return said
 
 
-def own(p: JobProgress) -> str:
-    """The job as a run of one's own, in words; else why it is none yet."""
+def own(p: JobProgress) -> Message:
+    """Return the job as a custom run, in words; else why it is none yet."""
     if p.log.clock != "wall":
-        return "It cannot count among your own runs, because its log times steps and not all hours."
+        return message("actuals.custom.no_stops")
     if p.why:
-        return f"It cannot count among your own runs. {as_typed(p.why)}"
+        return message("actuals.custom.invalid", reason=p.why)
     if p.own is None:
-        return "From a tenth of its tokens on, its pace can count among your own runs and narrow the range."
-    share = format_quantity(p.own.mfu, "ratio", 3)
-    return f"It reached {share} MFU over all hours of {_days(p.day)}, which can narrow the plan’s range."
+        return message("actuals.custom.too_short")
+    return message("actuals.custom.counts", mfu=p.own.mfu, day=p.day)
 
 
 def with_own_run(p: JobProgress, before: str) -> str:
-    """The text of one's own runs with the job among them; as it was where it is already, or is none."""
+    """Return the text of the custom runs with the job among them; as it was where it is already, or is none."""
     line = own_run_text(p.own) if p.own else ""
     lines = [*before.splitlines(), line] if line and line not in before.splitlines() else before.splitlines()
     return "\n".join(filter(None, lines))
 
 
 def chart_alt(p: JobProgress) -> str:
-    """What the chart shows."""
-    plan = f"{_days(p.planned.low)} to {_days(p.planned.high)}"
-    return f"Tokens against days: {_tokens(p.trained)} tokens by day {p.day:,.3g}, over the plan’s {plan}."
+    """Return what the chart shows."""
+    planned = (p.planned.low, p.planned.high)
+    said = message("actuals.alt", trained=p.trained, day=p.day, range=planned, verdict=verdict(p)[1])
+    return plain(said)
 
 
 def example(a: PlanEstimate) -> str:
-    """A made-up log of a job on the plan of ``a``: 45 % done, one long gap, one restart, a slower end."""
+    """Return a made-up log of a job on the plan of ``a``: 45% done, one long gap, one restart, a slower end."""
     end = min(a.middle.days, _LONGEST_EXAMPLE)
     goal = a.middle.tokens * end / a.middle.days
     dated = end > _MONTH

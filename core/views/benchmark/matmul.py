@@ -40,7 +40,7 @@ LAUNCH_S = 2e-5
 _REASONS = {4: "the power limit", 32 | 64: "the temperature limit", 8 | 128: "a hardware slowdown"}
 """Why a clock is held down, by NVML's bits."""
 
-CHECK = "over 100 %: check the peak"
+CHECK = "over 100%: check the peak"
 
 
 @dataclass(frozen=True, slots=True)

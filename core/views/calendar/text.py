@@ -11,15 +11,13 @@ from core.planning.calendar.form import described, not_before
 from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
 from core.planning.cost.bill import CostOption
 from core.planning.memory_fixes import fixes
-from core.planning.plan_limits import Check
+from core.planning.plan_limits import Check, ways_to_meet
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration
 from core.views.calendar.text_fit import fit, unfit_count
-from core.views.common.markup import unmarked
 from core.views.cost.text import missing, unknown
 from core.views.plan import text, text_limits
-from core.views.plan.text import P10_P90
-from core.wording import amount, listed, plural, rent, rent_or_none, span
+from core.wording import amount, listed, plural, rent, rent_or_none, span, unmarked
 
 TABLE = ("run", "waits for", "accelerators", "memory", "begins", "ends", "quarter", "trains", "paused", "rent")
 
@@ -40,7 +38,7 @@ def _whole_days(count: int) -> str:
 
 def against(late: float) -> str:
     """How far an end is from the deadline, on which side of it."""
-    return f"{text_limits.days_apart(late)} {'after' if late > 0 else 'before'} the deadline"
+    return f"{format_duration(86400 * abs(late), 3)} {'after' if late > 0 else 'before'} the deadline"
 
 
 def _subject(s: Schedule) -> str:
@@ -53,7 +51,7 @@ def ranged(s: Schedule) -> str:
     first, last = s.day(s.ends.low), s.day(s.ends.high)
     if first == last:
         return ""
-    named = f"{P10_P90}: " if all(run.answer.plan.expects_mfu for run in s.runs) else ""
+    named = "P10–P90: " if all(run.answer.plan.expects_mfu for run in s.runs) else ""
     return f" ({named}{between(first, last)})"
 
 
@@ -70,7 +68,7 @@ def sentence(s: Schedule, rented: CostOption) -> str:
 def detail(s: Schedule, rented: CostOption, fleet: str) -> str:
     """The quieter line: the days of a single run, what the deadline looks like late, the hours, and what the rent
     leaves out."""
-    parts = [*(text.whole_run(run.answer) for run in s.runs if len(s.runs) == 1), fleet]
+    parts = [*(text.times_text(run.answer) for run in s.runs if len(s.runs) == 1), fleet]
     if wrong := unfit_count(s):
         parts.insert(0, wrong)
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
@@ -113,15 +111,15 @@ def limits(s: Schedule, every: Sequence[Check]) -> str:
     its limits would take. every: what is checked of the calendar."""
     run, first = s.runs[0], s.runs[0].answer
     if not (first.plan.limits.has_limits or s.due):
-        return text_limits.in_memory(first, every)
-    counted = text_limits.limits_sentence(first, every)
+        return " ".join(text_limits.in_memory(every))
+    counted = " ".join(text_limits.limits_text(first, every))
     own = first.plan.limits.days
     if s.due and math.ceil(own if own > 0 else 0) not in (0, (s.due - s.start).days + 1):
         counted += f" {format_day(s.due)} stands here for the plan’s deadline, {format_duration(86400 * own, 3)}."
     # What idles beside it is in the dollars as well; days in which it waits or rests are none of its plan's.
     if s.runs != (run,) or s.fleet.pools or s.ends != first.range_of("days"):
         return counted
-    return f"{counted} {text_limits.what_it_takes(first, every)}".rstrip()
+    return " ".join([counted, *text_limits.ways_text(ways_to_meet(first, every))])
 
 
 def queued(s: Schedule) -> list[str]:
@@ -193,8 +191,8 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
         ends = between(first, last) if first < last else ""
         of = run.run.pool or s.fleet.source
         pool = f"{unmarked(of.name)}, {of.accelerator}" if of else ""
-        decides = text.DECIDES if run.answer.plan.typed_mfu else ""
-        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.steps_alone(run.answer))))
+        decides = text.days_basis(run.answer)
+        trains = " · ".join(filter(None, (took if days.low < days.high else "", decides, text.steps_time(run.answer))))
         result.append((described(run.run), "", pool, fit(run)[1], "", ends, "", trains, "", ""))
     return result
 
@@ -219,7 +217,7 @@ def about(run: ScheduledRun) -> str:
 
 def unfit(run: ScheduledRun) -> str:
     """That an accelerator does not hold a run as it is laid out, and the cheapest change; empty where it does."""
-    return text.memory(run.answer) or text.too_large_as_laid_out(run.answer)
+    return text.does_not_fit(run.answer)
 
 
 def unfitting(s: Schedule) -> tuple[list[str], list[str]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.training.layout import LayoutError
-from core.views.plan.text import DECIDES
 from core.views.plan.text_memory import gib
 from core.wording import plural
 
 NOTE = (
     "A run has the fastest layout that fits, or the plan’s own; days, dollars and what an accelerator holds are those "
-    f"of that layout. Where an MFU was typed, {DECIDES}, and the step is what the layout comes to by itself."
+    "of that layout. Where you entered an MFU, days are computed from it, and the step time is that of the layout."
 )
 
 

@@ -13,12 +13,10 @@ from core.hardware.offers import Offer, format_offer
 from core.planning.calendar.pools import OWN_CLUSTER, Pool
 from core.planning.cost.choose_pools import WEEK, PoolChoice, PoolLine, levels_of
 from core.planning.plan import Plan
-from core.runs.scores import unproven
 from core.units import format_duration, format_quantity
-from core.views.common.markup import unmarked
-from core.views.plan.text import typed_elsewhere
-from core.views.plan.text_limits import not_met, together
-from core.wording import apart_as_shown, dollars, listed, percent, price, rent
+from core.views.plan.text import no_published_run, typed_elsewhere
+from core.views.plan.text_limits import chance_text, not_met, together
+from core.wording import apart_as_shown, dollars, listed, percent, price, rent, unmarked
 
 _NOTE = (
     "All runs are on one pool here, one after the other, each on all of so many accelerators: no job mixes those of "
@@ -144,15 +142,21 @@ def _up_to(count: float, pool: Pool) -> tuple[str, str]:
 def _verdict(line: PoolLine) -> tuple[str, str]:
     best, nearest = line.best, line.nearest
     if best:
-        return f"✓ {best.accelerators:,}", together(best.limits)
+        return f"✓ {best.accelerators:,}", _chance(best)
     return "✗" if nearest.meets is False else f"? {nearest.accelerators:,}", "; ".join(lacks(nearest))
+
+
+def _chance(best: PoolChoice) -> str:
+    """How likely all limits are met at once; empty where that is unknown."""
+    chance = together(best.limits)
+    return "" if math.isnan(chance) else chance_text(chance)
 
 
 def lacks(choice: PoolChoice) -> list[str]:
     """What so many of a pool miss; where they miss nothing, what of their limits is unknown."""
     if choice.problem:
         return [choice.problem]
-    return not_met(choice.not_met) or ["its pool ends before"]
+    return [*not_met(choice.not_met)] or ["its pool ends before"]
 
 
 def sentence(lines: Sequence[PoolLine], plan: Plan) -> str:
@@ -162,12 +166,12 @@ def sentence(lines: Sequence[PoolLine], plan: Plan) -> str:
     if good:
         best = good[0].nearest
         cost = "" if math.isnan(best.dollars.mid) else f" for about **{rent(best.dollars.mid)}**"
-        chance = together(best.limits)
+        chance = _chance(best)
         verb = "meet" if len(good) > 1 else "meets"
         rented = ", to rent at the catalogue price" if best.pool.in_catalogue else ""
         return (
             f"**{len(good)} of {len(lines)}** pools {verb} every limit; the best is **{name(best)}**{rented}{cost}"
-            f"{f', {chance}' if chance else ''}{_idle_beside(good[0], plan)}. {unproven(best.pool.accelerator)}"
+            f"{f', {chance}' if chance else ''}{_idle_beside(good[0], plan)}. {no_published_run(best.pool.accelerator)}"
         ).rstrip() + unknown
     if unknown:
         return f"No pool is known to meet every limit.{unknown}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
-from unicodedata import bidirectional
 
 from core.limits import cached, limit
+from core.wording import isolated
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -21,7 +21,6 @@ _MARKS = re.compile(r"(^\d{1,9}(?=[.)]))|([\\`*_{}\[\]<>&#|~$]|^[-+=])")
 _TURNS = re.compile("[\u202a-\u202e\u2066\u2067]")
 """Characters that turn the direction of writing, of ours behind them too."""
 
-_OURS = re.compile(r"[*`^]")
 _READ_AGAIN = re.compile(r"(?<=[:@#])(?=[\w/+-])|(?<=www)(?=\.)|(?<=[-<>~])(?=[-=>])", re.IGNORECASE)
 """Where plain text has an address, a mention, an :emoji: or an arrow for who reads it again after its marks."""
 
@@ -87,23 +86,13 @@ def safe_text(text: str) -> str:
     return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
 
 
-def unmarked(text: str) -> str:
-    """``text`` for a sentence in our small markup, of which none is in it: word joiners, which nobody sees, part its
-    marks from what they would mark. A name written from right to left takes no number behind it along."""
-    return _apart(_OURS.sub("\\g<0>\u2060", text))
-
-
-def _apart(text: str) -> str:
-    return f"\u2068{text}\u2069" if any(bidirectional(c) in ("R", "AL", "AN") for c in text) else text
-
-
 def markdown_text(text: str) -> str:
     """``text`` as Markdown that says just that on one line, with no link, picture, formula or directive in it.
 
     An escape ends with the reading of marks: addresses and the like are found in what is left. They are parted by word
     joiners, which nobody sees.
     """
-    return _apart(_MARKS.sub(r"\1\\\2", unlinked(" ".join(text.split()))))
+    return isolated(_MARKS.sub(r"\1\\\2", unlinked(" ".join(text.split()))))
 
 
 def unlinked(text: str) -> str:

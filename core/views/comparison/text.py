@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.budget.equations import Interval
 from core.fields import clipped
@@ -27,13 +27,12 @@ from core.planning.form.layout import LAYOUT, SEARCH
 from core.planning.form.plan_form import CLUSTER, MODEL, MORE, QUESTION, STATES
 from core.planning.form.whole_run import LIMITS, WHOLE
 from core.planning.plan import whole_accelerators
-from core.runs.scores import unproven
 from core.units import format_count, format_duration, format_quantity
-from core.views.common.markup import unmarked
+from core.views.common.rows import row_label
 from core.views.comparison import text_limits
 from core.views.plan import text as plan_text
 from core.views.plan.text_memory import gib, laid_out
-from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
+from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span, unmarked
 
 PARTS = {
     QUESTION: "asked for",
@@ -136,7 +135,7 @@ _CERTAIN = 0.95
 
 
 def _likely(plans: Sequence[ComparedPlan], sooner: Lead) -> str:
-    """How likely the soonest is sooner than the next, where that is not certain: `` (70 % likely)``; else empty."""
+    """How likely the soonest is sooner than the next, where that is not certain: `` (70% likely)``; else empty."""
     others = [plan for i, plan in enumerate(plans) if i != sooner.plan]
     chances = [sooner_probability(plans[sooner.plan], other) for other in others]
     chance = min(filter(math.isfinite, chances), default=1.0)
@@ -146,7 +145,7 @@ def _likely(plans: Sequence[ComparedPlan], sooner: Lead) -> str:
 def not_proven(plans: Sequence[ComparedPlan]) -> str:
     """Which accelerators no published run used, of plans whose days rest on published runs; mostly empty."""
     names = dict.fromkeys(p.answer.device.name for p in plans if p.answer and p.answer.plan.expects_mfu)
-    return " ".join(filter(None, map(unproven, names)))
+    return " ".join(filter(None, map(plan_text.no_published_run, names)))
 
 
 def _alone(plan: ComparedPlan) -> str:
@@ -216,24 +215,13 @@ def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
     return sentences
 
 
-KEPT_AS: Mapping[str, str] = {
-    "days": "whole run",
-    "dollars": "rent",
-    "accelerators": "accelerators",
-    "mfu": "MFU",
-    "memory_bytes": "peak memory per accelerator",
-    "watt_hours": "energy",
-}
-"""A result that was kept with a plan, as sentences and histories name it."""
-
-
 def since_kept(plan: ComparedPlan) -> str:
-    """Results that are others than when the plan was kept: ``whole run when kept: 265 days; now 251 days``."""
+    """Results that are others than when the plan was kept: ``End-to-end time when kept: 265 days; now 251 days``."""
     parts = [
-        f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}"
+        f"{row_label(name)} when kept: {shown(name, then)}; now {shown(name, now)}"
         for name, then, now in changed_results(plan)
     ]
-    return ". ".join(text[0].upper() + text[1:] for text in parts) + "." if parts else ""
+    return ". ".join(parts) + "." if parts else ""
 
 
 def in_short(plan: ComparedPlan) -> str:
@@ -265,7 +253,9 @@ def result_rows(plans: Sequence[ComparedPlan], base: int) -> list[tuple[Cell, li
             (problem_text(plan, quantity.id, value), _remark(plan, quantity, values, base, i, best))
             for i, (plan, value) in enumerate(zip(plans, values, strict=True))
         ]
-        rows.append(((quantity.label, ""), [_none(plan, cell) for plan, cell in zip(plans, cells, strict=True)]))
+        rows.append(
+            ((row_label(quantity.id), ""), [_none(plan, cell) for plan, cell in zip(plans, cells, strict=True)])
+        )
     rows += text_limits.limit_rows(plans)
     rows.append((("Layout", ""), [_none(plan, _layout(plan)) for plan in plans]))
     return rows
@@ -297,7 +287,7 @@ def _of(plan: ComparedPlan, name: str) -> str:
     if name == "mfu":
         return _mfu_of(a)
     if not a.plan.expects_mfu and name in ("days", "steps_days"):
-        return plan_text.steps_of(a) if name == "steps_days" else plan_text.DECIDES if a.plan.typed_mfu else ""
+        return plan_text.steps_basis(a) if name == "steps_days" else plan_text.days_basis(a)
     if name == "memory_bytes" and plan.memory:
         usable = plan.memory.usable
         fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[plan.memory.fits]
@@ -309,7 +299,7 @@ def _mfu_of(a: PlanEstimate) -> str:
     """Where the MFU is from, and of what it was typed."""
     if a.plan.mfu_is_of_steps:
         return f"typed as {percent(a.middle.steps_mfu)} of steady steps"
-    return "from published runs" if a.plan.expects_mfu else "found" if a.find == "MFU" else "typed, all hours"
+    return plan_text.mfu_basis(a)
 
 
 def _layout(plan: ComparedPlan) -> Cell:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.messages import message
 from core.planning.comparison.comparison import ComparedPlan
 from core.planning.plan_limits import Check, all_met
-from core.views.common.markup import unmarked
 from core.views.plan import text_limits
-from core.wording import listed
+from core.wording import listed, unmarked
 
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six")
 
@@ -48,7 +48,7 @@ def _missing(plan: ComparedPlan) -> tuple[int, float]:
 def _named(plan: ComparedPlan) -> str:
     """A plan with the probability of its deadline."""
     chance = next((check.probability for check in plan.limits if check.id == "deadline"), math.nan)
-    likely = "" if math.isnan(chance) else f" (deadline {text_limits.likely(chance)})"
+    likely = "" if math.isnan(chance) else f" (deadline {text_limits.chance_text(chance)})"
     return f"**{unmarked(plan.short_name)}**{likely}"
 
 
@@ -64,11 +64,11 @@ def _off(plan: ComparedPlan, check: Check) -> str:
 def limit_rows(plans: Sequence[ComparedPlan]) -> list[LimitRow]:
     """Each limit that any plan has, kept or missed in every plan."""
     rows: list[LimitRow] = []
-    for limited, label in text_limits.NAMES.items():
+    for limited in text_limits.NAMES:
         found = [next((check for check in plan.limits if check.id == limited), None) for plan in plans]
         if any(found):
             cells = [_cell(plan, check) for plan, check in zip(plans, found, strict=True)]
-            rows.append(((f"Limit: {label}", ""), cells))
+            rows.append(((message("row.limit", limit=text_limits.limit_name(limited)), ""), cells))
     return rows
 
 

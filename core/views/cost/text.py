@@ -13,8 +13,7 @@ from core.planning.cost.bill import BillLine, CostOption, Prices, energy_of, idl
 from core.planning.cost.pool_bill import PoolCost, pool_costs
 from core.planning.form.plan_form import PRICE
 from core.units import format_count, format_quantity
-from core.views.common.markup import unmarked
-from core.wording import amount, listed, percent, rent, span, strong
+from core.wording import amount, listed, percent, rent, span, strong, unmarked
 
 NAMES = {
     "rent": "accelerators",

@@ -139,7 +139,7 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
             palette,
             "distance between neighbours, relative",
             tickvals=[0, -1, -2, -3, -4, -5, -6, -7],
-            ticktext=["100 %", "10 %", "1 %", "0.1 %", "0.01 %", *(power(10, p) for p in (-5, -6, -7))],
+            ticktext=["100%", "10%", "1%", "0.1%", "0.01%", *(power(10, p) for p in (-5, -6, -7))],
         ),
         annotations=notes,
     )
@@ -293,4 +293,4 @@ def _ten(power: float) -> str:
 
 
 def _percent(ratio: float) -> str:
-    return f"{100 * ratio:.3g} %"
+    return f"{100 * ratio:.3g}%"

@@ -38,7 +38,7 @@ GAP = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArithmeticRow:
     """One line: what it is called, its characters, their `ROLES`, and a remark behind it."""
 
     label: str
@@ -55,7 +55,7 @@ class CharacterGrid:
     """
 
     stage: str
-    rows: tuple[Row, ...]
+    rows: tuple[ArithmeticRow, ...]
     sums: frozenset[int] = frozenset()
 
 
@@ -93,7 +93,7 @@ def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums:
     columns = _squeezed(columns)
     signed = any(line.sign for line in lines)
     rows = tuple(
-        Row(
+        ArithmeticRow(
             line.label,
             (line.sign or " ") * signed + "".join(column[i][0] for column in columns),
             ("o" if line.sign else " ") * signed + "".join(column[i][1] for column in columns),
@@ -139,13 +139,13 @@ def stages(operation: FloatOperation) -> tuple[CharacterGrid, ...]:
     return (*grids, CharacterGrid("Result", (_code("", operation.code, fmt),)))
 
 
-def _code(label: str, code: int, fmt: FloatFormat) -> Row:
+def _code(label: str, code: int, fmt: FloatFormat) -> ArithmeticRow:
     """The bits of a code, a gap between its fields."""
     widths = {"s": int(fmt.signed), "e": fmt.exponent_bits, "f": fmt.fraction_bits}
     roles = " ".join(letter * width for letter, width in widths.items() if width)
     bits = iter(f"{code:0{fmt.bits}b}")
     text = "".join(" " if role == " " else next(bits) for role in roles)
-    return Row(label, text, roles, f"0x{code:0{fmt.hex_digits}x}")
+    return ArithmeticRow(label, text, roles, f"0x{code:0{fmt.hex_digits}x}")
 
 
 def _minus(negative: bool) -> str:

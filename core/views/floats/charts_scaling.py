@@ -52,7 +52,7 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
                 "y": shares[inside],
                 "width": 0.9,
                 "marker": {"color": colours[inside].tolist()},
-                "hovertemplate": "%{y:.3g} % of the gradients<extra></extra>",
+                "hovertemplate": "%{y:.3g}% of the gradients<extra></extra>",
             }
         ],
         height=300,
@@ -92,7 +92,7 @@ def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
 
 def _annotated(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
     """A trace of the lower picture, which says its shares in percent."""
-    hover = f"step %{{x}}: %{{customdata:.3~g}} % {trace['name']}<extra></extra>"
+    hover = f"step %{{x}}: %{{customdata:.3~g}}% {trace['name']}<extra></extra>"
     return {**trace, "yaxis": "y2", "customdata": 100 * shares, "hovertemplate": hover}
 
 
@@ -166,7 +166,7 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
             domain=[0, 0.35],
             range=[_FLOOR - 0.4, 0.4],
             tickvals=[_FLOOR, -4, -2, 0],
-            ticktext=[f"≤ {power(10, _FLOOR + 2)} %", f"{power(10, -2)} %", "1 %", "100 %"],
+            ticktext=[f"≤ {power(10, _FLOOR + 2)}%", f"{power(10, -2)}%", "1%", "100%"],
         ),
         annotations=notes,
     )

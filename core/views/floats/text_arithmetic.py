@@ -155,7 +155,7 @@ def _decision(cut: Cut, operation: FloatOperation) -> str:
         return f"{bits}: nothing is cut off"
     way = f"{'up' if cut.up else 'down'}{' in magnitude' if negative else ''}"
     if rounding == "stochastic":
-        return f"{bits}; by chance, with {shares(cut.chance)[0]} % for up, **{way}**"
+        return f"{bits}; by chance, with {shares(cut.chance)[0]}% for up, **{way}**"
     if rounding not in ("nearest_even", "nearest_away"):
         return f"{bits}; {WORDS[rounding]}, {_HALF_WORD[rounding]}: **{way}**"
     if cut.tie:
@@ -375,7 +375,7 @@ def modes(done: TypedOperation) -> tuple[tuple[str, str, str], ...]:
     rows = [(WORDS[mode], f"+{goes_up(*bits, mode, negative=negative):d}", result) for mode, result in given.items()]
     up, down = shares(cut.chance)
     either = f"{given['down' if negative else 'up']} or {given['toward_zero']}"
-    return (*rows, (WORDS["stochastic"], f"+1 with {up} %, +0 with {down} %", either))
+    return (*rows, (WORDS["stochastic"], f"+1 with {up}%, +0 with {down}%", either))
 
 
 def _in_mode(done: TypedOperation, mode: Rounding) -> FloatOperation:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from core.messages import message
 from core.models.attention_share import Growth
 from core.models.flops import FlopCount
 from core.units import significant
@@ -23,12 +24,10 @@ from core.views.common.chart import (
     rule,
 )
 from core.views.common.palette import Palette
-from core.views.flops.text import of_activations
+from core.views.flops.text import attention_name
 
 _CHARACTER = 0.018
 """Width of one character of a bar's text, as a share of the narrowest plot it is drawn in (about 400 pixels)."""
-
-_GROWS = "grows with the sequence"
 
 _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FLOP", 1.0))
 
@@ -46,8 +45,9 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     backward = forward * (total / (count.forward * scale) - 1)
     both = forward + backward
     unit, size = next(((u, s) for u, s in _SCALES if float(both.max()) >= s), _SCALES[-1])
-    texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f} %" for v in both.tolist()]
-    notes = [_GROWS if part.square and part.group == "attention" else "" for part in parts]
+    texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f}%" for v in both.tolist()]
+    grows = message("flops.components.grows")
+    notes = [grows if part.square and part.group == "attention" else "" for part in parts]
     # The longest bar is not always the one whose note reaches furthest.
     reach = max(v / (1 - len(note) * _CHARACTER) for v, note in zip(both.tolist(), notes, strict=True))
     longest = int(np.argmax(both))
@@ -65,7 +65,7 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
             customdata=[f"{name} {significant(v / size)} {unit}" for v in values.tolist()],
         )
 
-    behind = bars("backward", backward, forward, 0.4)
+    behind = bars(message("flops.components.backward_name"), backward, forward, 0.4)
     behind |= {
         "text": notes,
         "textposition": "outside",
@@ -76,18 +76,18 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     inside = [
         label(palette, text, colour, x=at / size, y=names[longest], xanchor="left", xshift=8)
         for text, at, colour in (
-            ("forward", 0.0, palette.background),
-            ("backward, twice as much", float(forward[longest]), palette.text),
+            (message("flops.components.forward"), 0.0, palette.background),
+            (message("flops.components.backward"), float(forward[longest]), palette.text),
         )
     ]
     return figure(
         palette,
-        [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
+        [bars(message("flops.components.forward"), forward, np.zeros_like(forward), 1.0), behind],
         height=NAMED_ROW * len(parts) + 64,
         bargap=0.45,
         barmode="overlay",
         annotations=inside,
-        xaxis=axis(palette, f"{unit} per token of training", range=[0, 1.02 * reach / size]),
+        xaxis=axis(palette, message("flops.components.axis", unit=unit), range=[0, 1.02 * reach / size]),
         yaxis=named_axis(palette, names, texts),
     )
 
@@ -99,30 +99,33 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])
     top = float(np.log10(max(weights[-1], squares[-1]) / size)) + 0.25
     low = float(np.log10(min(weights[0], squares[0]) / size)) - 0.1
-    places = [(float(growth.here), f"yours: {growth.here:,}", palette.accent, "solid", 1.0)]
+    yours = message("flops.growth.yours", length=float(growth.here))
+    places: list[tuple[float, str, str, str, float]] = [(float(growth.here), yours, palette.accent, "solid", 1.0)]
     if growth.attention == "full":
         places.append((float(growth.six_h), f"6H = {growth.six_h:,}", palette.muted, "dot", 0.86))
     if math.isfinite(growth.crossing):
-        places.append((growth.crossing, f"overtakes at {growth.crossing:,.0f}", palette.text, "dash", 0.93))
+        crossing = message("flops.growth.crossing", length=growth.crossing)
+        places.append((growth.crossing, crossing, palette.text, "dash", 0.93))
     inside = [mark for mark in places if x[0] <= mark[0] <= x[-1]]
     place = int(len(x) * 0.2)
+    weight_matmuls = message("flops.growth.weights")
     return figure(
         palette,
         [
-            _line(x, weights / size, palette.parameters, f"products with weights: %{{y:.4s}} {unit}"),
-            _line(x, squares / size, palette.activations, f"{of_activations(growth.states)}: %{{y:.4s}} {unit}"),
+            _line(x, weights / size, palette.parameters, f"{weight_matmuls}: %{{y:.4s}} {unit}"),
+            _line(x, squares / size, palette.activations, f"{attention_name(growth.states)}: %{{y:.4s}} {unit}"),
         ],
         height=360,
         hovermode="x unified",
         xaxis=log_axis(
             palette,
-            "sequence length, tokens",
+            message("flops.growth.x"),
             float(x[0]),
             float(x[-1]),
             tickvals=[4.0**k for k in range(4, 11)],
             ticktext=[f"{4**k:,}" if k < 10 else "1,048,576" for k in range(4, 11)],
         ),
-        yaxis=axis(palette, f"{unit} per token of training", type="log", range=[low, top], dtick=1),
+        yaxis=axis(palette, message("flops.components.axis", unit=unit), type="log", range=[low, top], dtick=1),
         shapes=[
             rule(x=at, line={"color": colour, "width": 1.5, "dash": dash}, y1=height)
             for at, _, colour, dash, height in inside
@@ -144,8 +147,8 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
         + [
             label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
             for text, y, at, side in (
-                ("products with weights", weights, place, {"yanchor": "bottom", "yshift": 4}),
-                (of_activations(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
+                (weight_matmuls, weights, place, {"yanchor": "bottom", "yshift": 4}),
+                (attention_name(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
             )
         ],
     )

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun, at_mfu
 from core.planning.plan import Find
@@ -41,19 +42,22 @@ class AxisScale:
 
 
 _TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 24), ("minutes", 1 / 1440, 0.0))
-_COUNTS = (("trillion ", 1e12), ("billion ", 1e9), ("million ", 1e6), ("", 1.0))
+_COUNTS = (("trillion", 1e12), ("billion", 1e9), ("million", 1e6), ("", 1.0))
+_TITLES = {"tokens": "axis.tokens", "parameters": "axis.parameters", "accelerators": "axis.accelerators"}
 
 
 def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
-    """The unit in which values around ``middle`` read well."""
+    """Return the unit in which values around ``middle`` read well."""
     if find == "time":
         unit, size, _ = next(row for row in _TIMES if middle >= row[2])
-        return AxisScale(size, f"{unit} of training", find)
+        return AxisScale(size, message("axis.time", unit=unit), find)
     if find == "MFU":
-        return AxisScale(0.01, "MFU, %", find)
-    prefix, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
-    noun = {"cost": "dollars", "tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}[find]
-    return AxisScale(size, f"{prefix}{noun}", find)
+        return AxisScale(0.01, message("axis.mfu"), find)
+    unit, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
+    if find == "cost":
+        return AxisScale(size, message("axis.cost", unit=f"{unit} ".lstrip()), find)
+    title = message(_TITLES[find])
+    return AxisScale(size, message("axis.scaled", quantity=title, unit=unit) if unit else title, find)
 
 
 def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palette) -> Figure:
@@ -85,7 +89,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
                 "y": rows,
                 "marker": {"size": 9, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
                 "text": [f"{p.run.model}, {p.run.accelerator}" for p in ordered],
-                "customdata": [f"{scale.show(p.value)} at {format_quantity(p.mfu, 'ratio')}" for p in ordered],
+                "customdata": [message("plan.picture.point", value=scale.show(p.value), mfu=p.mfu) for p in ordered],
                 "hovertemplate": "%{text}: %{customdata}<extra></extra>",
                 "cliponaxis": False,
             }
@@ -96,7 +100,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
             margin={"l": 8, "r": 8, "t": 34, "b": 8},
             xaxis=axis(
                 palette,
-                f"{scale.title} at each run’s pace",
+                message("plan.picture.axis", quantity=scale.title),
                 range=[0, reach],
                 ticksuffix="",
                 tickformat=",~r" if reach < 10 else ",d",
@@ -119,7 +123,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
             annotations=[
                 label(
                     palette,
-                    "P10–P90" if a.plan.expects_mfu else "published P10–P90",
+                    message("plan.picture.range" if a.plan.expects_mfu else "plan.picture.published_range"),
                     x=high,
                     y=1,
                     yref="paper",
@@ -129,7 +133,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
                 ),
                 label(
                     palette,
-                    f"yours: {scale.show(here)}",
+                    message("plan.picture.yours", value=scale.show(here)),
                     x=x,
                     y=1,
                     yref="paper",

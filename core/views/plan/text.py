@@ -4,445 +4,466 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import compress
 
 from core.hardware.accelerators import best_matmul
-from core.models.catalog import CatalogModel
+from core.messages import Message, message, pick_message
 from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import NETWORK, PER_NODE
 from core.planning.form.plan_form import PRICE
 from core.planning.form.whole_run import MATURITY
 from core.planning.nearest_runs import run_features
-from core.planning.plan import BY_AGE, Plan, Within, whole_accelerators
+from core.planning.plan import BY_AGE, OWN_SHAPE, Find, Plan, Within, whole_accelerators
 from core.runs.run_efficiency import run_shares
-from core.runs.scores import beyond_evidence
+from core.runs.scores import Beyond, beyond_evidence, is_proven
 from core.step_time.running import JAX
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
-from core.units import QuantityText, format_count, format_duration, format_money, format_quantity, significant
-from core.views.plan import text_fixes, text_memory
-from core.wording import amount, interval, listed, percent, percent_of_whole, plural, price, rent, span
+from core.units import significant
+from core.wording import Amount, format_value
 
-EXAMPLE_SHOWN = "This is not your plan but the first example, 70B parameters on 15T tokens."
+EXAMPLE_SHOWN = message("plan.fallback.example")
 """What is said where a question cannot be answered and nothing was answered before it."""
 
-NO_MODEL = (
-    "**No model has been read yet.**",
-    "Paste a config.json under “Model” in the sidebar, or upload the file. You can also choose another model.",
-)
-"""What is said, and its detail, where a plan has a model of its own and none was read."""
+NO_MODEL = (message("plan.fallback.no_model"), message("plan.fallback.no_model_detail"))
+"""What is said, and its detail, where a plan has a custom model and none was read."""
 
-P10_P90 = "P10–P90"
+OWNED = message("plan.basis.owned")
+"""What is shown in place of the rent of a plan whose price is 0."""
 
-OWNED = "owned, no rent counted"
-"""What stands where the rent of a plan would, whose price is 0."""
+# ------------------------------------------------------------------------------ the answer
 
 
-def dollars_over(a: PlanEstimate) -> str:
-    """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
-    if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
-        return ""
-    hours = a.on_found_accelerators.range_of("hours")
-    over = ["hours"] if hours.low < hours.high else []
-    over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
-    return f"over the range of {' and '.join(over)}"
+_RESULTS: Mapping[Find, tuple[str, str]] = {
+    "time": ("days", "days"),
+    "tokens": ("tokens", "tokens"),
+    "parameters": ("parameters", "parameters"),
+    "accelerators": ("accelerators", "count"),
+    "MFU": ("mfu", "percent"),
+}
+"""What is solved for → the quantity of `RunEstimate` that answers it, and its format."""
 
 
-def size(params: float, model: CatalogModel | None) -> str:
-    """What is trained: ``70B parameters``, or the model's name with its count."""
-    if model is None:
-        return f"**{format_count(params)}** {plural(params, 'parameter')}"
-    return f"**{model.name}** ({model.sized})"
+def headline(a: PlanEstimate) -> Message:
+    """Return the answer as a sentence, and whether it is impossible."""
+    text = _headline(a)
+    return message("plan.headline.impossible", headline=text) if a.impossible else text
 
 
-def sentence(a: PlanEstimate) -> str:
-    """The answer as a sentence, with its range, and whether it is impossible."""
-    text = _sentence(a)
-    return f"{text.removesuffix('.')}, **which is impossible**." if a.impossible else text
+_HEADLINES: Mapping[Find, str] = {
+    "time": "plan.headline.time",
+    "tokens": "plan.headline.tokens",
+    "parameters": "plan.headline.parameters",
+    "accelerators": "plan.headline.accelerators",
+    "MFU": "plan.headline.mfu",
+}
+_HEADLINES_WITH_COST: Mapping[Find, str] = {
+    "time": "plan.headline.time_cost",
+    "tokens": "plan.headline.tokens_cost",
+    "parameters": "plan.headline.parameters_cost",
+    "accelerators": "plan.headline.accelerators_cost",
+    "MFU": "plan.headline.mfu_cost",
+}
+_HEADLINES_OF_A_BUDGET: Mapping[Find, str] = {
+    "tokens": "plan.headline.tokens_budget",
+    "parameters": "plan.headline.parameters_budget",
+    "MFU": "plan.headline.mfu_budget",
+}
+
+
+def _headline(a: PlanEstimate) -> Message:
+    m, dollars = a.middle, cost_of(a)
+    table = _HEADLINES if math.isnan(dollars) else _HEADLINES_WITH_COST
+    if a.find != "time" and a.plan.within.in_money:
+        table = _HEADLINES_OF_A_BUDGET
+    return pick_message(
+        table[a.find],
+        model=model_text(a),
+        tokens=m.tokens,
+        parameters=m.parameters,
+        accelerators=float(a.count),
+        device=a.device.name,
+        days=m.days,
+        mfu=m.mfu,
+        limit=limit_text(a.plan.within),
+        price=m.price,
+        dollars=dollars,
+    )
+
+
+def model_text(a: PlanEstimate) -> Message | str:
+    """Return what is trained: a model's name, with its size where the name does not say it, or a model of a size."""
+    model = a.model
+    if model is None or a.find == "parameters":
+        return message("plan.model.parameters", parameters=a.middle.parameters)
+    if model.mixture or model.counted or a.plan.model == OWN_SHAPE:
+        return message("plan.model.sized", model=model.name, size=model.sized)
+    return model.name
 
 
 _NUMBER = re.compile(r"[\d.,]+")
 
 
-def bound(within: Within) -> str:
-    """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
+def limit_text(within: Within) -> Message | str:
+    """Return a limit as it was entered, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
     if within.in_money:
-        return format_money(within.dollars)
-    text = format_duration(86400 * within.days, 3)
+        return format_value(within.dollars, "dollars")
+    text = format_value(within.days, "days")
     if _NUMBER.findall(within.typed) in ([], _NUMBER.findall(text)):
         return text
-    return QuantityText(f"{within.typed} ({text})", 86400 * within.days, "s")
+    return message("plan.limit.entered", entered=within.typed, days=within.days)
 
 
-def _sentence(a: PlanEstimate) -> str:
-    m = a.middle
-    result = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
-    trained = result if a.find == "parameters" else size(m.parameters, a.model)
-    result = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
-    text = result if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
-    count = f"**{format_count(a.count)}** {a.device.name}"
-    cost = _cost(a)
-    money = f", for {cost}" if cost else ""
-    if a.find == "time":
-        days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
-        return f"Training {trained} on {text} takes {days} on {count}{money}."
-    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.within.in_money else f"within {bound(a.plan.within)}"
-    if a.find in ("tokens", "parameters"):
-        return f"{count} train {trained} on {text} {limit}{money}."
-    if a.find == "accelerators":
-        near = _range(a, "accelerators", format_count)
-        days = format_duration(86400 * m.days, 3)
-        return f"Training {trained} on {text} {limit} takes {count}{near}: **{days}**{money}."
-    return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
+def cost_of(a: PlanEstimate) -> float:
+    """Return the dollars of the middle; NaN without a price or rent."""
+    return math.nan if a.plan.owned else a.on_found_accelerators.dollars.mid
 
 
-def _three(value: float) -> str:
-    return amount(value, 3)
+def range_text(a: PlanEstimate) -> Message | str:
+    """Return the range of the result and of the cost; empty where they are single values."""
+    name, kind = _RESULTS[a.find]
+    result, dollars = a.range_of(name), a.on_found_accelerators.dollars
+    if a.find == "accelerators":  # the result is a number, and what has a range are its days
+        name, kind, result = "days", "days", a.on_found_accelerators.range_of("days")
+    costs = dollars.low < dollars.high and not a.plan.owned
+    ends = (dollars.low, dollars.high)
+    if not result.low < result.high:
+        return message("plan.range.cost", dollars=ends) if costs else ""
+    table = _LOW_IS_GOOD if kind == "days" else _HIGH_IS_GOOD
+    if not a.plan.expects_mfu:
+        entered = a.plan.typed_mfu
+        table = _ENTERED_RANGE if entered and entered.low < entered.high else _PRICE_RANGE
+    return pick_message(table[costs], result=Amount((result.low, result.high), kind), dollars=ends)
 
 
-def _days(value: float) -> str:
-    return format_duration(value * 86400, 3)
+_LOW_IS_GOOD = {False: "plan.range.low_is_good", True: "plan.range.low_is_good_cost"}
+_HIGH_IS_GOOD = {False: "plan.range.high_is_good", True: "plan.range.high_is_good_cost"}
+_PRICE_RANGE = {False: "plan.range.price", True: "plan.range.entered_cost"}
+_ENTERED_RANGE = {False: "plan.range.entered", True: "plan.range.entered_cost"}
+"""Whether the cost has a range → the message."""
 
 
-def _range(a: PlanEstimate, name: str, write: Callable[[float], str]) -> str:
-    result = a.range_of(name)
-    if result.low == result.high:
-        return ""
-    named = f"{P10_P90}: " if a.plan.expects_mfu else ""
-    return f" ({named}{span(write(result.low), write(result.high))})"
+# ------------------------------------------------------------------------------ the MFU and the two times
 
 
-def _cost(a: PlanEstimate) -> str:
-    """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price or rent."""
-    usd = a.on_found_accelerators.dollars
-    if math.isnan(usd.mid) or a.plan.owned:
-        return ""
-    low, middle, high = (rent(value) for value in (usd.low, usd.mid, usd.high))
-    if a.find != "time" and a.plan.within.in_money:
-        return f"**{middle}** at {price(a.middle.price, a.middle.price)}"
-    return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
-
-
-def assumptions(a: PlanEstimate) -> str:
-    """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
-    m = a.middle
-    each = 6 * a.terms.work_share
-    long = f" × **{significant(m.per_parameter / each, 3)}** for long sequences" if a.token_work.long else ""
-    rule = f"{rule_of(a.terms.work_share)}D{'' if each == 6 else ' (6ND if all were trained)'}"
-    first = idle(a) + (f"{text} · " if (text := whole_nodes(a)) else "")
-    return (
-        f"{first}**{format_quantity(m.flop, 'flop', 3)}** by {rule}{long} · "
-        f"**{amount(m.hours, 3)}** accelerator-hours, {_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · "
-        f"{_mfu(a)} of {format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}{_products(a)}"
+def mfu_text(a: PlanEstimate) -> Message:
+    """Return which MFU counts, and the factor between it and that of the steps."""
+    m, layout = a.middle, a.layout_mfu
+    if a.plan.expects_mfu:
+        basis = "custom" if a.plan.own_runs else "new" if a.terms.new_hardware else "published"
+        basis = basis if a.terms.has_step_estimate else "matmul"
+        return message(_PREDICTED[basis], mfu=m.mfu, steps=m.steps_mfu, efficiency=m.mfu / m.steps_mfu)
+    if a.plan.mfu_is_of_steps:
+        return message("plan.mfu.steady", steps=m.steps_mfu, mfu=m.mfu, layout=layout)
+    efficiency = m.mfu / layout
+    shares = [run.share for run in run_shares(a.terms.has_step_estimate)]
+    reached = sum(share >= efficiency for share in shares)
+    return pick_message(
+        (_REACHED if reached else _UNREACHED)[a.find == "MFU"],
+        mfu=m.mfu,
+        efficiency=efficiency,
+        layout=layout,
+        reached=float(reached),
+        runs=float(len(shares)),
     )
 
 
-def _products(a: PlanEstimate) -> str:
-    """That products are slower than that peak; mostly empty."""
-    with suppress(LayoutError):
-        if a.memory.step.implementation.in_fp32:
-            share = a.device.peak("fp32") / a.peak
-            most = f", at most {percent_of_whole(share)} of that" if share < 1 else ""
-            return f" · **matrix products in fp32**{most}, as its precision says; TF32 would be several times faster"
-    return ""
+_PREDICTED = {
+    "published": "plan.mfu.predicted",
+    "new": "plan.mfu.predicted_new",
+    "custom": "plan.mfu.predicted_custom",
+    "matmul": "plan.mfu.predicted_matmul",
+}
+_REACHED = {False: "plan.mfu.entered", True: "plan.mfu.required"}
+_UNREACHED = {False: "plan.mfu.entered_unreached", True: "plan.mfu.required_unreached"}
+"""Whether the MFU is solved for → the message."""
+
+
+def steps_time(a: PlanEstimate) -> Message:
+    """Return the steady-state time of the plan's layout, as a part of a list."""
+    return message("plan.times.steady", days=a.middle.steps_days if a.plan.expects_mfu else a.layout_days)
+
+
+def times_text(a: PlanEstimate) -> Message:
+    """Return the two times of a run: end to end, and of the steps of its layout."""
+    m, days = a.middle, a.on_found_accelerators.range_of("days")
+    ranged = days.low < days.high
+    basis = "predicted" if a.plan.expects_mfu else "required" if a.find == "MFU" else "entered"
+    return pick_message(
+        _TIMES[basis, ranged],
+        days=days.mid,
+        range=(days.low, days.high),
+        steps=m.steps_days if a.plan.expects_mfu else a.layout_days,
+        mfu=m.steps_mfu if a.plan.expects_mfu else a.layout_mfu,
+    )
+
+
+_TIMES = {
+    ("predicted", True): "plan.times.predicted",
+    ("predicted", False): "plan.times.required",
+    ("required", True): "plan.times.required",
+    ("required", False): "plan.times.required",
+    ("entered", True): "plan.times.entered_range",
+    ("entered", False): "plan.times.entered",
+}
+
+
+def rule_of(work_share: float) -> str:
+    """Return the FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over
+    those of one that trains everything."""
+    return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
+
+
+def by_6n(a: PlanEstimate) -> float:
+    """Return the MFU of the steps by 6N, the work of long sequences not counted."""
+    return a.middle.steps_mfu * 6 * a.terms.work_share / a.middle.per_parameter
+
+
+# ------------------------------------------------------------------------------ what values rest on
+
+
+def mfu_basis(a: PlanEstimate) -> Message:
+    """Return where the end-to-end MFU is from."""
+    if a.plan.expects_mfu:
+        return message("plan.basis.published")
+    return message("plan.basis.solved" if a.find == "MFU" else "plan.basis.entered")
+
+
+def steps_basis(a: PlanEstimate) -> Message:
+    """Return where the steady-state time and MFU are from: entered, of the plan's layout, or, where no step is timed,
+    of the best matmul."""
+    if a.plan.mfu_is_of_steps:
+        return message("plan.basis.entered")
+    if not a.plan.expects_mfu and _needs_faster_steps(a):
+        return message("plan.basis.required")
+    if not a.terms.has_step_estimate:
+        return message("plan.basis.matmul")
+    return message("plan.basis.custom_layout" if a.plan.own_layout else "plan.basis.fastest_layout")
+
+
+def days_basis(a: PlanEstimate) -> Message | str:
+    """Return what the days follow from where an MFU was entered, in the same words wherever they are shown."""
+    return message("plan.basis.entered_mfu") if a.plan.typed_mfu else ""
+
+
+def _needs_faster_steps(a: PlanEstimate) -> bool:
+    """Whether the answer needs faster steps than its layout is estimated at."""
+    return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
+
+
+def cost_basis(a: PlanEstimate) -> Message | str:
+    """Return of what the cost is a range, or that the accelerators are owned; empty where it is one amount."""
+    if a.plan.owned:
+        return OWNED
+    if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
+        return ""
+    hours = a.on_found_accelerators.range_of("hours")
+    return message(_COST_RANGES[hours.low < hours.high, a.plan.price_range[0] < a.plan.price_range[1]])
+
+
+_COST_RANGES = {
+    (True, False): "plan.basis.range_of_hours",
+    (False, True): "plan.basis.range_of_prices",
+    (True, True): "plan.basis.range_of_hours_and_prices",
+}
+
+
+# ------------------------------------------------------------------------------ notices
 
 
 AS_ASKED = 0.005
 """Share by which a step's tokens may differ from those asked for without a word."""
 
-
-def rule_of(work_share: float) -> str:
-    """FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over those of one
-    that trains everything."""
-    return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
-
-
-def idle(a: PlanEstimate) -> str:
-    """That its layout leaves some accelerators idle, or takes a batch other than the one asked for; mostly empty."""
-    said = ""
-    if not a.plan.expects_mfu:  # whose days do not rest on a layout
-        return said
-    with suppress(LayoutError):
-        h = a.memory
-        count, layout, seq_len = whole_accelerators(h.plan.accelerators), h.layout, h.plan.seq_len
-        if rest := count - int(layout.accelerators):
-            said = f"**{rest:,} of {count:,}** idle · "
-        taken = int(layout.data * layout.micro_batch * layout.micro_batches) * seq_len
-        wanted = h.plan.batch.target(seq_len) * seq_len
-        if abs(taken / wanted - 1) > AS_ASKED:
-            said += f"**{format_count(taken, 3)}** of {format_count(wanted, 3)} tokens a step · "
-    return said
-
-
-def _rented(a: PlanEstimate) -> str:
-    """The price, and over what the dollars range."""
-    low, high = a.plan.price_range
-    if math.isnan(low):
-        return f"**price of {a.device.name} unknown**"
-    if a.plan.owned:
-        return OWNED
-    over = dollars_over(a)
-    ranged = f" (dollars {over})" if over else ""
-    if a.find != "time" and a.plan.within.in_money and low < high:
-        ranged = " (the answer’s range holds these prices)"
-    return f"rented at {price(low, high)}{ranged}"
-
-
-def _mfu(a: PlanEstimate) -> str:
-    """The MFU, what it is of, and where it is from."""
-    m = a.middle
-    used, steps = a.range_of("mfu"), a.range_of("steps_mfu")
-    if a.plan.mfu_is_of_steps:
-        ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
-        return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
-    text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
-    origin = "" if a.plan.expects_mfu else ", found," if a.find == "MFU" else ", typed,"
-    return f"MFU\u00a0{text} over all hours{origin}"
-
-
-def steps_of(a: PlanEstimate) -> str:
-    """What the steps alone are: typed, of the plan's layout, or, where no step is timed, of the best matmul."""
-    if a.plan.mfu_is_of_steps:
-        return "typed"
-    if not a.plan.expects_mfu and _faster(a):
-        return "as the MFU over all hours needs them"
-    if not a.terms.has_step_estimate:
-        return "best matmul, as no step can be estimated"
-    return "own layout" if a.plan.own_layout else "fastest layout"
-
-
-def _faster(a: PlanEstimate) -> bool:
-    """Whether the answer needs faster steps than its layout is estimated at."""
-    return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
-
-
-def by_6n(a: PlanEstimate) -> float:
-    """MFU of the steps alone by 6 N, the work of long sequences not counted."""
-    return _by_6n(a, a.middle.steps_mfu)
-
-
-def _by_6n(a: PlanEstimate, mfu: float) -> float:
-    return mfu * 6 * a.terms.work_share / a.middle.per_parameter
-
-
-def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
-    """That the MFU which was typed is taken for other accelerators too, and what else was typed is not; empty where
-    nothing was."""
-    others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
-    if not others:
-        return ""
-    sentences: list[str] = []
-    if plan.typed_mfu is not None:
-        sentences.append(f"The typed MFU, {percent(plan.typed_mfu.mid)}, is taken for {listed(others)} too.")
-    given = (plan.prices is not None, plan.network is not None, plan.per_node is not None, plan.maturity != BY_AGE)
-    if entered := list(compress(_OF_ACCELERATOR.values(), given)):
-        applies = "applies" if len(entered) == 1 else "apply"
-        sentences.append(f"The {listed(entered)} you entered {applies} to {plan.accelerator} only.")
-    return " ".join(sentences)
-
-
-_OF_ACCELERATOR = {
-    PRICE.id: "price",
-    NETWORK.id: "network",
-    PER_NODE.id: "node size",
-    MATURITY.id: "software",
-    RESERVED.id: "reserved price",
-    CAPITAL.id: "capital",
-}
-"""What is entered for one accelerator, by field."""
-
-
-def set_aside(before: str, after: str, entered: Mapping[str, str], restored: Mapping[str, str]) -> str:
-    """That what was entered for one accelerator does not apply to another, which has its own back; texts by field."""
-
-    def named(texts: Mapping[str, str]) -> str:
-        return listed([f"{_OF_ACCELERATOR[name]} ({text})" for name, text in texts.items()])
-
-    sentences: list[str] = []
-    if entered:
-        do, it = ("does", "it") if len(entered) == 1 else ("do", "them")
-        sentences.append(
-            f"The {named(entered)} you entered for {before} {do} not apply to {after}. Select {before} again to "
-            f"restore {it}."
-        )
-    if restored:
-        applies = "applies" if len(restored) == 1 else "apply"
-        sentences.append(f"The {named(restored)} you entered for {after} {applies} again.")
-    return " ".join(sentences)
-
-
-DECIDES = "the typed MFU decides the days"
-"""What the days of a plan follow from where an MFU was typed, in the same words wherever its days are shown."""
-
-
-def whole_run(a: PlanEstimate) -> str:
-    """The days of a plan, which stand first wherever its two times do, and what decides them where steps do not."""
-    days = a.on_found_accelerators.range_of("days")
-    spread = f" ({span(_days(days.low), _days(days.high))})" if days.low < days.high else ""
-    decides = f": {DECIDES}" if a.plan.typed_mfu else ", as asked" if a.find == "MFU" else ""
-    return f"**Whole run {_days(days.mid)}**{spread}{decides}"
-
-
-def steps_alone(a: PlanEstimate) -> str:
-    """Days of the steps alone, where those of its layout decide the days; else what these would take by themselves."""
-    if a.plan.expects_mfu:
-        return f"steps alone {_days(a.middle.steps_days)}"
-    return f"its layout’s own steps {_days(a.layout_days)}"
-
-
-def steps_and_whole(a: PlanEstimate) -> str:
-    """The two times of a run, on every page alike: the whole of it with the range, and the steps of its layout.
-
-    Both MFUs count the same FLOPs.
-    """
-    m, has_step_estimate = a.middle, a.terms.has_step_estimate
-    mfu = m.steps_mfu if a.plan.expects_mfu else a.layout_mfu
-    rule = rule_of(a.terms.work_share)
-    rate = f"{percent(mfu)} MFU by {rule}"
-    if a.token_work.long:
-        rate = f"{percent(mfu)} MFU ({percent(_by_6n(a, mfu))} by {rule}, without the work of long sequences)"
-    if not has_step_estimate:
-        rate = f"{percent(mfu)} of peak, the best matmul, as no step can be estimated"
-    steps = f"**{steps_alone(a)}** at {rate}" + (
-        " in your own layout" if a.plan.own_layout and has_step_estimate else ""
-    )
-    if a.plan.expects_mfu:
-        own = len(a.plan.own_runs)
-        who = f"your own {plural(own, 'run')} and published ones reach" if own else "published runs reach"
-        new = " on an accelerator so new" if a.terms.new_hardware else ""
-        early = a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days
-        early = " The optimistic case (P10) assumes faster steps." if early else ""
-        reached = f"{percent(m.mfu / m.steps_mfu)} of the MFU of their steps"
-        return f"{whole_run(a)}, {steps}: {who} {reached}{new}.{early}{_elsewhere(a)}"
-    if a.plan.mfu_is_of_steps:
-        pace = f"The typed steps take {_days(m.steps_days)}, at {percent(m.steps_mfu / mfu)} of that pace"
-        return f"{whole_run(a)}, with what failures and checkpoints take; {steps}. {pace}."
-    share = m.mfu / mfu
-    reached = [run.share for run in run_shares(has_step_estimate)]
-    better = sum(one >= share for one in reached)
-    ever = f"{better} of {len(reached)} published runs reached" if better else "no published run ever reached"
-    needed = f"; steps alone would have to take {_days(m.steps_days)}" if _faster(a) else ""
-    return f"{whole_run(a)}; {steps}. It runs at {percent(share)} of their pace, which {ever}{needed}."
-
-
-def _elsewhere(a: PlanEstimate) -> str:
-    """That no step of the plan's software was published on TPUs; empty elsewhere."""
-    foreign = a.device.family == "TPU" and a.plan.software != JAX.id and a.terms.has_step_estimate
-    return f" On TPUs only steps of {JAX.id} were published." if foreign else ""
-
-
-def whole_nodes(a: PlanEstimate) -> str:
-    """The nodes of the accelerators that were found; empty where they are a part of one, or no whole ones."""
-    nodes, rest = divmod(a.count, a.device.node_size)
-    if a.find != "accelerators" or rest or a.device.node_size == 1:
-        return ""
-    return f"**{nodes:,}** whole {plural(nodes, 'node')} of {a.device.node_size}"
-
-
-def impossible(a: PlanEstimate) -> str:
-    """That the steps would have to be faster than the accelerator multiplies; else empty."""
-    if not a.impossible:
-        return ""
-    m = a.middle
-    best = best_matmul(a.device.name, a.dtype)
-    bare = f"what the best bare matmul in {a.dtype} reaches on {a.device.name if best.measured else best.of}"
-    if math.isnan(best.share):
-        bare = "the whole of it"
-    because = ""
-    if not a.plan.mfu_is_of_steps:
-        because = (
-            f" Over all hours it is {percent(m.mfu)}, but with a failure every "
-            f"{format_duration(float(a.interruptions.mtbf), 3)} only {percent(m.goodput)} of them would train."
-            if m.mfu <= a.ceiling
-            else f" Over all hours alone it is {percent(m.mfu)}."
-        )
-    return f"**Impossible:** the steps would have to run above {percent(a.ceiling)} of the peak, {bare}.{because}"
-
-
-def other_peak(a: PlanEstimate) -> tuple[str, str]:
-    """That the peak asked for is none of this accelerator's, and which one counts instead; else empty.
-
-    Where model states are kept in the format that it does not multiply, also what becomes of them.
-    """
-    if a.dtype == a.plan.dtype:
-        return "", ""
-    name, wanted = a.device.name, a.plan.dtype
-    why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
-    phrase = a.plan.policy_under(find_optimizer(a.plan.optimizer)).phrase
-    text = f"; model states {phrase} keep their bytes" if wanted in phrase else ""
-    return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{text}."
-
-
-def memory(a: PlanEstimate) -> str:
-    """That the model states do not fit, and the cheapest change, or that the plan cannot be laid out so; else empty."""
-    try:
-        h = a.memory
-    except LayoutError as problem:
-        return f"**It cannot be laid out so:** {problem}"
-    if h.states_fit != "over":
-        return ""
-    return (
-        f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
-        f"{text_memory.gib(float(h.device_memory.states))} on each of {format_count(float(h.layout.accelerators))} × "
-        f"{a.device.name}, which has {text_memory.gib(h.usable)}. "
-        f"{text_fixes.rescue(h)}"
-    )
-
-
-def too_large_as_laid_out(a: PlanEstimate) -> str:
-    """That the states fit and all that one accelerator would hold does not, and the cheapest change; else empty."""
-    try:
-        h = a.memory
-    except LayoutError:
-        return ""
-    if h.fits != "over" or h.states_fit == "over":
-        return ""
-    return (
-        f"**As it is laid out it does not fit:** each {a.device.name} would hold {text_memory.gib(h.total)} of its "
-        f"{text_memory.gib(h.usable)}. {text_fixes.rescue(h)}"
-    )
-
+_OTHER_BATCH = 0.1
+"""Share by which they may differ without a notice."""
 
 _MATTERS = 1.15
 """Work beyond that of the usual length from which a sentence says so."""
-
-
-def long_sequences(a: PlanEstimate) -> str:
-    """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
-    sentences: list[str] = []
-    factor, seq_len = a.middle.per_parameter / (6 * a.terms.work_share), a.plan.seq_len
-    if factor >= _MATTERS:
-        whose = "" if a.model else ", for a model of a usual shape"
-        sentences.append(
-            f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
-            f"{a.token_work.usual_len:,}, the longest sequence of any published run here{whose}; the hours "
-            f"are scaled by "
-            "that, and the MFU is taken to hold, which no run has shown."
-        )
-    if a.model and seq_len > a.model.max_seq:
-        sentences.append(f"{a.model.name} was built for at most {a.model.max_seq:,} tokens; you count {seq_len:,}.")
-    return " ".join(sentences)
-
 
 _LARGEST_MODEL = 5e12
 """More parameters than any published model has, by far."""
 
 
-def swapped(a: PlanEstimate) -> str:
-    """Whether parameters and tokens look as if each stood in the other's field; mostly empty."""
-    plan = a.plan
-    if a.model or a.find in ("parameters", "tokens") or not plan.tokens < plan.parameters > _LARGEST_MODEL:
+def impossible(a: PlanEstimate) -> Message | str:
+    """Return that the steps would have to be faster than the accelerator multiplies; else empty."""
+    if not a.impossible:
         return ""
-    return (
-        f"**{format_count(plan.parameters)} parameters on {format_count(plan.tokens)} tokens**: were the two swapped? "
-        "No published model has as many parameters as that."
+    best = best_matmul(a.device.name, a.dtype)
+    if math.isnan(best.share):
+        return message("plan.notice.impossible_peak", device=a.device.name)
+    if not a.plan.mfu_is_of_steps and a.middle.mfu <= a.ceiling:
+        mtbf = float(a.interruptions.mtbf)
+        return message("plan.notice.impossible_failures", mfu=a.middle.mfu, mtbf=mtbf, ceiling=a.ceiling)
+    device = a.device.name if best.measured else best.of
+    return message("plan.notice.impossible", ceiling=a.ceiling, dtype=a.dtype, device=device)
+
+
+def other_peak(a: PlanEstimate) -> Message | str:
+    """Return that the peak asked for is none of this accelerator's, and which one counts instead; else empty.
+
+    Where model states are kept in the format that it does not multiply, also what becomes of them.
+    """
+    if a.dtype == a.plan.dtype:
+        return ""
+    wanted, phrase = a.plan.dtype, a.plan.policy_under(find_optimizer(a.plan.optimizer)).phrase
+    return pick_message(
+        _OTHER_PEAK[a.device.lacks(wanted), wanted in phrase],
+        device=a.device.name,
+        wanted=wanted,
+        dtype=a.dtype,
+        peak=a.peak,
+        policy=phrase,
     )
 
 
-def cautions(a: PlanEstimate) -> list[str]:
-    """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
-    beyond = beyond_evidence(run_features(a)) if a.plan.expects_mfu else ()
-    return [*filter(None, (swapped(a), *beyond, long_sequences(a)))]
+_OTHER_PEAK = {
+    (False, False): "plan.notice.peak",
+    (False, True): "plan.notice.peak_states",
+    (True, False): "plan.notice.no_units",
+    (True, True): "plan.notice.no_units_states",
+}
+"""Whether the accelerator has no such matrix units, and whether model states keep that format → the message."""
+
+
+def does_not_fit(a: PlanEstimate) -> Message | str:
+    """Return that the plan has no layout, or that memory use exceeds the capacity; else empty."""
+    try:
+        h = a.memory
+    except LayoutError as problem:
+        return message("plan.notice.invalid_layout", problem=str(problem))
+    if h.fits != "over":
+        return ""
+    if h.states_fit != "over":
+        return message("plan.notice.does_not_fit", device=a.device.name, needed=h.total, capacity=h.usable)
+    return message(
+        "plan.notice.states_do_not_fit",
+        needed=float(h.device_memory.states),
+        accelerators=float(h.layout.accelerators),
+        device=a.device.name,
+        capacity=h.usable,
+    )
+
+
+def no_published_run(accelerator: str) -> Message | str:
+    """Return that no published run used an accelerator; empty where one did."""
+    return "" if is_proven(accelerator) else message("plan.notice.unproven", device=accelerator)
+
+
+def layout_notices(a: PlanEstimate) -> list[Message]:
+    """Return that the layout leaves accelerators idle, takes another batch than the one asked for, or multiplies in
+    fp32; mostly none."""
+    notices: list[Message] = []
+    with suppress(LayoutError):
+        h = a.memory
+        if a.plan.expects_mfu:  # else its days do not rest on a layout
+            count, layout, seq_len = whole_accelerators(h.plan.accelerators), h.layout, h.plan.seq_len
+            if idle := count - int(layout.accelerators):
+                notices.append(message("plan.notice.idle", idle=float(idle), accelerators=float(count)))
+            taken = int(layout.data * layout.micro_batch * layout.micro_batches) * seq_len
+            wanted = h.plan.batch.target(seq_len) * seq_len
+            if abs(taken / wanted - 1) > _OTHER_BATCH:
+                notices.append(message("plan.notice.batch", taken=float(taken), wanted=float(wanted)))
+        if h.step.implementation.in_fp32:
+            share = min(1.0, a.device.peak("fp32") / a.peak)
+            notices.append(message("plan.notice.fp32", share=share, dtype=a.dtype))
+    return notices
+
+
+def long_sequences(a: PlanEstimate) -> list[Message]:
+    """Return how much longer sequences lengthen the answer, and whether the model was built for them; mostly none."""
+    factor, length = a.middle.per_parameter / (6 * a.terms.work_share), float(a.plan.seq_len)
+    notices: list[Message] = []
+    if factor >= _MATTERS:
+        usual = float(a.token_work.usual_len)
+        notices.append(message("plan.notice.long_sequences", length=length, factor=factor, usual=usual))
+    if a.model and length > a.model.max_seq:
+        most = float(a.model.max_seq)
+        notices.append(message("plan.notice.too_long", model=a.model.name, most=most, length=length))
+    return notices
+
+
+def cautions(a: PlanEstimate) -> list[Message]:
+    """Return what is to be said beside the answer, the most important first: looks swapped, beyond what was published,
+    longer than was trained, and what the layout or the optimistic case takes."""
+    notices: list[Message] = []
+    plan, m = a.plan, a.middle
+    if not a.model and a.find not in ("parameters", "tokens") and plan.tokens < plan.parameters > _LARGEST_MODEL:
+        notices.append(message("plan.notice.swapped", parameters=plan.parameters, tokens=plan.tokens))
+    if plan.expects_mfu:
+        notices += [_beyond(row) for row in beyond_evidence(run_features(a))]
+    notices += [*long_sequences(a), *layout_notices(a)]
+    if plan.expects_mfu and a.device.family == "TPU" and plan.software != JAX.id and a.terms.has_step_estimate:
+        notices.append(message("plan.notice.tpu_software", software=JAX.id))
+    if plan.expects_mfu and a.on_found_accelerators.range_of("days").low < m.steps_days <= m.days:
+        notices.append(message("plan.notice.optimistic"))
+    return notices
+
+
+def _beyond(row: Beyond) -> Message:
+    return pick_message(
+        _BEYOND[row.kind], value=row.value, most=row.most, model=row.model, device=row.accelerator, width=row.width
+    )
+
+
+_BEYOND = {
+    "accelerators": "plan.notice.accelerators",
+    "parameters": "plan.notice.parameters",
+    "tokens": "plan.notice.tokens",
+    "no run": "plan.notice.no_run",
+    "pcie": "plan.notice.pcie",
+    "no rate": "plan.notice.no_rate",
+    "width": "plan.notice.width_proxy",
+}
+
+
+# ------------------------------------------------------------------------------ what was entered for an accelerator
+
+
+_OF_ACCELERATOR: Mapping[str, str] = {
+    PRICE.id: "plan.field.price",
+    NETWORK.id: "plan.field.network",
+    PER_NODE.id: "plan.field.node_size",
+    MATURITY.id: "plan.field.software",
+    RESERVED.id: "plan.field.reserved",
+    CAPITAL.id: "plan.field.capital",
+}
+"""What is entered for one accelerator, by field."""
+
+
+def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
+    """Return that the MFU that was entered counts for other accelerators too, and what else was entered does not; empty
+    where nothing was."""
+    others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
+    if not others:
+        return ""
+    sentences: list[Message] = []
+    if plan.typed_mfu is not None:
+        sentences.append(message("plan.entered.mfu_applies", mfu=plan.typed_mfu.mid, others=others))
+    given = (plan.prices is not None, plan.network is not None, plan.per_node is not None, plan.maturity != BY_AGE)
+    if entered := [message(_OF_ACCELERATOR[name]) for name in compress(_OF_ACCELERATOR, given)]:
+        n, accelerator = len(entered), plan.accelerator
+        sentences.append(message("plan.entered.applies_only", entered=entered, n=n, accelerator=accelerator))
+    return " ".join(sentences)
+
+
+def set_aside(before: str, after: str, entered: Mapping[str, str], restored: Mapping[str, str]) -> str:
+    """Return that what was entered for one accelerator does not apply to another, which has its own back; texts by
+    field."""
+
+    def named(texts: Mapping[str, str]) -> list[Message]:
+        return [
+            message("plan.entered.value", field=message(_OF_ACCELERATOR[name]), value=text)
+            for name, text in texts.items()
+        ]
+
+    sentences: list[Message] = []
+    if entered:
+        items = named(entered)
+        sentences.append(message("plan.entered.set_aside", entered=items, n=len(items), before=before, after=after))
+    if restored:
+        items = named(restored)
+        sentences.append(message("plan.entered.restored", entered=items, n=len(items), after=after))
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""The limits of a plan in words: which it keeps or misses, by how much, how surely, and what it would take."""
+"""The limits of a plan in words: which it meets or misses, by how much, with what chance, and what it would take."""
 
 from __future__ import annotations
 
@@ -6,248 +6,274 @@ import math
 from collections.abc import Sequence
 
 from core.budget.equations import BudgetError
+from core.messages import Message, message, pick_message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import CERTAINTIES, Plan
-from core.planning.plan_limits import (
-    SURE,
-    Check,
-    Limited,
-    all_checks,
-    all_met,
-    changed_to_keep,
-    missed_limits,
-    surer_of_deadline,
-)
+from core.planning.plan_limits import SURE, Check, Limited, LimitReport, WayToMeet, all_checks, all_met, missed_limits
 from core.training.layout import LayoutError
-from core.units import format_count, format_duration, format_quantity
-from core.views.plan.text_memory import gib
-from core.wording import listed, percent, plural, rent
+from core.wording import Amount, format_value
 
 NAMES: dict[Limited, str] = {
-    "deadline": "deadline",
-    "money": "budget",
-    "power": "power limit",
-    "host": "host memory",
-    "memory": "memory headroom",
+    "deadline": "limits.name.deadline",
+    "money": "limits.name.budget",
+    "power": "limits.name.power",
+    "host": "limits.name.host",
+    "memory": "limits.name.headroom",
 }
-"""What is limited, as tables name it."""
+"""What is limited → its name as a label."""
 
-_UNKNOWN: dict[Limited, str] = {
-    "deadline": "how long it takes is unknown",
-    "money": "no rent is known",
-    "power": "the node’s power is unknown",
-    "host": "the host’s memory is unknown",
-    "memory": "its memory is unknown",
+_THE: dict[Limited, str] = {
+    "deadline": "limits.the.deadline",
+    "money": "limits.the.budget",
+    "power": "limits.the.power",
+    "host": "limits.the.host",
+    "memory": "limits.the.headroom",
 }
+"""What is limited → its name in a sentence."""
 
-_AS_GOOD_AS_SURE = 0.995
+_KINDS: dict[Limited, str] = {"deadline": "days", "money": "dollars", "power": "W", "host": "GiB", "memory": "GiB"}
+"""What is limited → the format of its values."""
 
 
 def limit_checks(a: PlanEstimate) -> tuple[Check, ...]:
-    """The limits of an answered plan, that of memory where it can be laid out; none where nobody typed any."""
+    """Return the limits of a plan with an answer, that of memory where it has a layout; none where none was entered."""
     return all_checks(a) if a.plan.limits.has_limits else ()
 
 
-def amount_of(check: Check, value: float) -> str:
-    """A value of a limit with its unit."""
-    match check.id:
-        case "deadline":
-            return format_duration(86400 * value, 3)
-        case "money":
-            return rent(value)
-        case "power":
-            return format_quantity(value, "watts", 3)
-        case "host" | "memory":
-            return gib(value)
+def limit_name(limited: Limited) -> Message:
+    """Return the name of a limit as a label."""
+    return message(NAMES[limited])
 
 
-def days_apart(days: float) -> str:
-    """How far an end is from a deadline, before or after it."""
-    return format_duration(86400 * abs(days), 3)
+def _the(checks: Sequence[Check]) -> list[Message]:
+    return [message(_THE[check.id]) for check in checks]
+
+
+def _amount(check: Check, value: float) -> Amount:
+    return Amount(value, _KINDS[check.id])
+
+
+def _by(check: Check) -> Amount:
+    return _amount(check, abs(check.over))
 
 
 def difference(check: Check) -> str:
-    """How far a plan is from a limit, on either side of it: ``21 days``, ``4.19 kW``."""
-    return days_apart(check.over) if check.id == "deadline" else amount_of(check, abs(check.over))
+    """Return how far a plan is from a limit, on either side of it: ``21 days``."""
+    return format_value(*_by(check))
 
 
-def mark(check: Check) -> str:
-    """That a limit is kept or missed, in a sign and a word."""
-    return "? unknown" if check.met is None else "✓ kept" if check.met else "✗ missed"
+# ------------------------------------------------------------------------------ the line of limits
 
 
-def outcome(check: Check) -> str:
-    """Whether a limit is kept, and by how much: ``✗ missed by 21 days``."""
-    if check.met is None:
-        return f"{mark(check)}: {_UNKNOWN[check.id]}"
-    if math.isinf(check.value):
-        return f"{mark(check)}: no steps are that fast"
+def limits_line(a: PlanEstimate, report: LimitReport) -> str:
+    """Return the limits in a line under an answer, or whether it fits in memory where none was entered."""
+    if report.entered:
+        return " ".join([*limits_text(a, report.checks), *ways_text(report.ways)])
+    return " ".join(in_memory(report.checks))
+
+
+def limits_text(a: PlanEstimate, every: Sequence[Check]) -> list[Message]:
+    """Return the limits of ``a``, or of a calendar of which it is a run: the verdict, then each, those missed first."""
+    ordered = sorted(every, key=lambda check: check.met is not False)
+    return [verdict(every), *(check_text(a, check) for check in ordered)]
+
+
+def verdict(every: Sequence[Check]) -> Message:
+    """Return how many limits are met, and the chance to meet all of them where more than one has a chance."""
+    met, limits, chance = all_met(every), float(len(every)), together(every)
+    if met is None:
+        return message("limits.verdict.unknown")
+    missed = float(sum(check.met is False for check in every))
+    ranged = sum(not math.isnan(check.probability) for check in every)
+    said = ranged > 1 and not math.isnan(chance)
+    return pick_message(_VERDICTS[met, said], limits=limits, missed=missed, chance=chance)
+
+
+_VERDICTS = {
+    (True, False): "limits.verdict.met",
+    (True, True): "limits.verdict.met_chance",
+    (False, False): "limits.verdict.missed",
+    (False, True): "limits.verdict.missed_chance",
+}
+
+
+def together(every: Sequence[Check]) -> float:
+    """Return how likely all limits are met at once: deadline and cost grow with the days of the run, so the harder one
+    decides. NaN where a limit is unknown, or is missed whatever the days are."""
+    if any(math.isnan(check.probability) and not check.met for check in every):
+        return math.nan
+    return min((check.probability for check in every if not math.isnan(check.probability)), default=math.nan)
+
+
+def check_text(a: PlanEstimate, check: Check) -> Message:
+    """Return a sentence on one limit."""
     if check.id == "memory":
-        return f"{mark(check)}: {free_memory(check)}"
-    by = difference(check)
-    return f"{mark(check)} with {by} to spare" if check.met else f"{mark(check)} by {by}"
+        return _memory_text(check)
+    name, limit = limit_name(check.id), _amount(check, check.limit)
+    if check.met is None:
+        return message("limits.check.unknown", name=name, limit=limit)
+    if math.isinf(check.value):
+        return message("limits.check.impossible", name=name, limit=limit)
+    certain = math.isnan(check.probability)
+    certainty = a.plan.limits.certainty
+    how = "" if certain else "chance" if certainty == "P50" else "confidence"
+    return pick_message(
+        _CHECKS[check.met, how],
+        name=name,
+        limit=limit,
+        by=_by(check),
+        chance=check.probability,
+        confidence=certainty,
+        value=_amount(check, check.value),
+    )
 
 
-def not_met(every: Sequence[Check]) -> list[str]:
-    """By how much each limit is missed that is: ``power missed by 4.19 kW``; if none is, what is unknown."""
-    missed = [f"{NAMES[check.id]} {outcome(check).removeprefix('✗ ')}" for check in every if check.met is False]
-    return missed or [_UNKNOWN[check.id] for check in every if check.met is None]
+_CHECKS = {
+    (True, ""): "limits.check.left",
+    (True, "chance"): "limits.check.left_chance",
+    (True, "confidence"): "limits.check.left_confidence",
+    (False, ""): "limits.check.over",
+    (False, "chance"): "limits.check.over_chance",
+    (False, "confidence"): "limits.check.over_confidence",
+}
 
 
-def but_misses(plan: Plan) -> str:
-    """Which limits a plan misses that is offered: ``, but misses the deadline``; empty where it misses none."""
-    try:
-        names = [f"the {NAMES[check.id]}" for check in missed_limits(plan)]
-    except (BudgetError, LayoutError) as problem:
-        return f", but cannot be planned: {problem}"
-    return f", but misses {listed(names)}" if names else ""
-
-
-def value_text(a: PlanEstimate, check: Check) -> str:
-    """What the plan comes to, at which probability, and how likely the limit holds; empty where that is unknown."""
-    if not math.isfinite(check.value):
-        return ""
-    text = amount_of(check, check.value)
-    if math.isnan(check.probability):
-        return text
-    return f"{a.plan.limits.certainty}: {text}, {likely(check.probability)} to hold"
-
-
-def free_memory(check: Check) -> str:
-    """What is free of an accelerator's memory, once, and how much of it is to stay so."""
+def _memory_text(check: Check) -> Message:
+    if check.met is None:
+        return message("limits.check.memory_unknown")
     free, reserved = check.capacity - check.value, check.capacity - check.limit
     if free < 0:
-        return f"{gib(-free)} too much"
-    share = percent(reserved / check.capacity)
-    return f"{gib(free)} free" + (f" (the plan reserves {gib(reserved)}, {share})" if reserved else "")
+        return message("limits.check.memory_over", over=-free)
+    if reserved:
+        return message("limits.check.memory_reserved", free=free, reserved=reserved)
+    return message("limits.check.memory_free", free=free)
 
 
-def _in_words(a: PlanEstimate, check: Check, shown: str = "") -> str:
-    """A limit in a sentence: ``120 days: ✗ 21 days over (P75: 141 days, 38 % likely to hold)``. shown: the chance that
-    the sentence before it has told, which is not repeated."""
-    if check.met is None or math.isinf(check.value):
-        return f"{named(a, check)}: {outcome(check)}"
-    if check.id == "memory":
-        return f"memory {'✓' if check.met else '✗'} {free_memory(check)}"
-    by = difference(check)
-    details: list[str] = []
-    if not math.isnan(check.probability):
-        details = (
-            [] if a.plan.limits.certainty == "P50" else [f"{a.plan.limits.certainty}: {amount_of(check, check.value)}"]
-        )
-        details += [f"{likely(check.probability)} to hold"] if likely(check.probability) != shown else []
-    how = f"✓ {by} to spare" if check.met else f"✗ {by} over"
-    return f"{named(a, check)}: {how}" + (f" ({', '.join(details)})" if details else "")
-
-
-def likely(probability: float) -> str:
-    """``38 % likely``; what is nearly certain not as if it were."""
-    if probability > _AS_GOOD_AS_SURE:
-        return "nearly certain"
-    return "hardly likely" if probability < 1 - _AS_GOOD_AS_SURE else f"{percent(float(f'{probability:.2g}'))} likely"
-
-
-def named(a: PlanEstimate, check: Check) -> str:
-    """A limit by its amount: ``120 days``, ``$12 M``, ``8 % of memory free``."""
-    if check.id == "memory":
-        return f"{percent(a.plan.limits.free)} of memory free"
-    return amount_of(check, check.limit) + (" of host memory" if check.id == "host" else "")
-
-
-def verdict(every: Sequence[Check]) -> str:
-    """How many limits are kept: ``✓ Meets all 3 limits``, ``✗ Misses 1 of 3 limits``."""
-    count = f"{len(every)} {plural(len(every), 'limit')}"
-    match all_met(every):
-        case True:
-            return f"✓ Meets all {count}" if len(every) > 1 else "✓ Meets its limit"
-        case False:
-            count_missed = sum(check.met is False for check in every)
-            return f"✗ Misses {count_missed} of {count}" if len(every) > 1 else "✗ Misses its limit"
-        case None:
-            return f"? Misses none of {count} that is known"
-
-
-def sentence(a: PlanEstimate) -> str:
-    """Every limit, kept or missed, those that are missed first; empty where nobody typed any."""
-    every = limit_checks(a)
-    return " ".join(filter(None, (limits_sentence(a, every), what_it_takes(a, every)))) if every else ""
-
-
-def limits_sentence(a: PlanEstimate, every: Sequence[Check]) -> str:
-    """Limits of ``a``, or of a calendar of which it is a run, those that are missed first, and how likely all hold."""
-    ranged = [check for check in every if not math.isnan(check.probability)]
-    met = bool(all_met(every) and ranged)
-    chance = together(every)
-    at_once = f"; **{chance}** all at once" if chance and len(ranged) > 1 and not met else ""
-    ordered = sorted(every, key=lambda check: check.met is not False)
-    parts = "; ".join(_in_words(a, check, chance if met else "") for check in ordered)
-    return f"**{verdict(every)}{f', {chance}' if met else ''}**: {parts}{at_once}."
-
-
-def line(a: PlanEstimate, *, asked: bool = False) -> str:
-    """The limits in a line under an answer: `sentence`, or whether it fits in memory where nobody typed any. asked:
-    whether the question has a deadline of its own."""
-    return sentence(a) or in_memory(a, all_checks(a), asked=asked)
-
-
-def in_memory(a: PlanEstimate, every: Sequence[Check], *, asked: bool = False) -> str:
-    """The only limit where nobody typed any."""
-    known = (check for check in every if check.id == "memory" and check.met is not None)
-    fits = [_in_words(a, check).replace("memory", "**Memory**", 1) for check in known]
-    sentences = (*fits, *(() if asked or a.find != "time" else ("no deadline and no budget set",)))
-    return f"{'; '.join(sentences)}." if sentences else ""
-
-
-def together(every: Sequence[Check]) -> str:
-    """How likely all limits hold at once: deadline and money grow with the days of the run, so the harder one decides.
-    Empty where a limit is unknown, or is missed whatever the days are."""
-    if any(math.isnan(check.probability) and not check.met for check in every):
-        return ""
-    chances = [check.probability for check in every if not math.isnan(check.probability)]
-    return likely(min(chances)) if chances else ""
-
-
-def what_it_takes(a: PlanEstimate, every: Sequence[Check]) -> str:
-    """For each limit that is missed the plan nearest to this one that keeps it, and what else that one misses; for a
-    deadline that can well be missed, the plan that is sure of it."""
-    sentences: list[str] = []
+def in_memory(every: Sequence[Check]) -> list[Message]:
+    """Return whether a plan fits in memory, the only limit where none was entered."""
+    lines: list[Message] = []
     for check in every:
-        if sure := surer_of_deadline(a, check):
-            sentences.append(_surely(a, check, *sure))
+        if check.id != "memory" or check.met is None:
             continue
-        result = changed_to_keep(a, check)
-        if result is None:
-            if check.met is False and check.id == "deadline" and a.find == "time":
-                sentences.append(f"No number of {a.device.name} keeps {named(a, check)}.")
-            continue
-        others = _others(result, check)
-        still = f", which misses {listed(others)}" if others else ""
-        count = f"**{format_count(result.count)}** {a.device.name}"
-        match check.id:
-            case "money":
-                sentences.append(
-                    f"{named(a, check)} pays for **{format_count(result.middle.tokens, 3)}** tokens{still}."
-                )
-            case "power":
-                days = format_duration(86400 * result.middle.days, 3)
-                sentences.append(f"{named(a, check)} is enough for {count}, in {days}{still}.")
-            case _:
-                sentences.append(f"{named(a, check)} would take {count}{still}.")
-    return " ".join(sentences)
+        free, reserved = check.capacity - check.value, check.capacity - check.limit
+        if free < 0:
+            lines.append(message("limits.none.over", over=-free))
+        elif check.met:
+            lines.append(message("limits.none.fits", free=free))
+        else:
+            lines.append(message("limits.none.too_little", free=free, reserved=reserved))
+    return lines
 
 
-def _others(a: PlanEstimate, check: Check, certain: bool | None = None) -> list[str]:
-    """What a plan misses in addition to ``check``. certain: of these what it misses whatever its days are, or what it
-    may meet."""
-    missed = [other for other in limit_checks(a) if other.met is False and other.id != check.id]
-    return [named(a, other) for other in missed if certain in (None, math.isnan(other.probability))]
+def ways_text(ways: Sequence[WayToMeet]) -> list[Message]:
+    """Return for each limit that is missed, or may well be, what would meet it, and what else that misses."""
+    return [_way_text(way) for way in ways]
 
 
-def _surely(a: PlanEstimate, check: Check, now: PlanEstimate, sure: PlanEstimate) -> str:
-    """How many accelerators are sure of a deadline, and what they would miss that these do not."""
-    before = _others(now, check)
-    missed, doubted = ([name for name in _others(sure, check, some) if name not in before] for some in (True, False))
-    still = f", but miss {listed(missed)}" if missed else ""
-    still += f", and keep {listed(doubted)} less surely" if doubted else ""
-    how = likely(CERTAINTIES[SURE])
-    return f"**{format_count(sure.count)}** {a.device.name} would make {named(a, check)} {how}{still}."
+def _way_text(way: WayToMeet) -> Message:
+    misses, risks, a = _the(way.misses), _the(way.risks), way.changed
+    return pick_message(
+        _WAYS[way.kind, bool(misses), bool(risks)],
+        accelerators=float(a.count) if a else math.nan,
+        device=way.accelerator,
+        limit=message(_THE[way.check.id]),
+        tokens=a.middle.tokens if a else math.nan,
+        days=a.middle.days if a else math.nan,
+        chance=CERTAINTIES[SURE],
+        misses=misses,
+        risks=risks,
+    )
+
+
+_WAYS = {
+    ("none", False, False): "limits.way.none",
+    ("accelerators", False, False): "limits.way.accelerators",
+    ("accelerators", True, False): "limits.way.accelerators_misses",
+    ("tokens", False, False): "limits.way.tokens",
+    ("tokens", True, False): "limits.way.tokens_misses",
+    ("power", False, False): "limits.way.power",
+    ("power", True, False): "limits.way.power_misses",
+    ("surer", False, False): "limits.way.surer",
+    ("surer", True, False): "limits.way.surer_misses",
+    ("surer", False, True): "limits.way.surer_risks",
+    ("surer", True, True): "limits.way.surer_misses_risks",
+}
+"""What is changed, whether that misses other limits, and whether it makes others less likely → the message."""
+
+
+# ------------------------------------------------------------------------------ in tables and lists
+
+
+def mark(check: Check) -> Message:
+    """Return that a limit is met or missed, in a sign and a word."""
+    return message(_MARKS[check.met])
+
+
+_MARKS = {True: "limits.outcome.met_only", False: "limits.outcome.missed_only", None: "limits.outcome.unknown"}
+
+
+def outcome(check: Check) -> Message:
+    """Return whether a limit is met, and by how much."""
+    if check.met is None:
+        return message("limits.outcome.unknown")
+    if math.isinf(check.value):
+        return message("limits.outcome.impossible")
+    if check.id == "memory" and not check.met:
+        return message("limits.outcome.missed_only")
+    return message("limits.outcome.met" if check.met else "limits.outcome.missed", by=_by(check))
+
+
+def outcome_with_chance(check: Check) -> Message:
+    """Return the same, with the chance to meet it where that is not certain."""
+    if math.isnan(check.probability):
+        return outcome(check)
+    return message("limits.outcome.with_chance", outcome=outcome(check), chance=check.probability)
+
+
+def not_met(every: Sequence[Check]) -> list[Message]:
+    """Return by how much each limit is missed that is; if none is, which are unknown."""
+    missed = [check for check in every if check.met is False] or [check for check in every if check.met is None]
+    return [message("limits.outcome.named", name=limit_name(check.id), outcome=outcome(check)) for check in missed]
+
+
+def but_misses(plan: Plan) -> Message | str:
+    """Return which limits a plan misses that is offered; empty where it misses none."""
+    try:
+        missed = missed_limits(plan)
+    except (BudgetError, LayoutError) as problem:
+        return message("limits.misses.invalid", problem=str(problem))
+    return message("limits.misses.but", misses=_the(missed)) if missed else ""
+
+
+def value_text(a: PlanEstimate, check: Check) -> Message | str:
+    """Return what the plan comes to at its confidence, and the chance to meet the limit; empty where unknown."""
+    if not math.isfinite(check.value):
+        return ""
+    value = _amount(check, check.value)
+    if math.isnan(check.probability):
+        return message("limits.named.amount", limit=value)
+    confidence = a.plan.limits.certainty
+    return message("limits.outcome.at_confidence", confidence=confidence, value=value, chance=check.probability)
+
+
+def free_memory(check: Check) -> Message:
+    """Return what is free of an accelerator's memory, and how much of it is reserved."""
+    free, reserved = check.capacity - check.value, check.capacity - check.limit
+    if free < 0:
+        return message("limits.memory.over", over=-free)
+    if reserved:
+        return message("limits.memory.reserved", free=free, reserved=reserved, share=reserved / check.capacity)
+    return message("limits.memory.free", free=free)
+
+
+def chance_text(probability: float) -> Message:
+    """Return a probability in words; what is nearly certain not as if it were."""
+    return message("limits.chance", chance=probability)
+
+
+def named(a: PlanEstimate, check: Check) -> Message:
+    """Return a limit by its amount: ``120 days``, ``$12M``, ``8% memory headroom``."""
+    if check.id == "memory":
+        return message("limits.named.headroom", share=a.plan.limits.free)
+    limit = _amount(check, check.limit)
+    return message("limits.named.host" if check.id == "host" else "limits.named.amount", limit=limit)

@@ -302,7 +302,7 @@ def growing(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemo
 
 
 def kept_free(h: MemoryEstimate) -> str:
-    """`` with 8 % free``: what the largest of anything leaves; empty where the plan keeps nothing free."""
+    """`` with 8% free``: what the largest of anything leaves; empty where the plan keeps nothing free."""
     return f" with {percent(h.plan.limits.free)} free" if h.plan.limits.free else ""
 
 

@@ -3,62 +3,42 @@
 from __future__ import annotations
 
 from core.hardware.accelerators import find
+from core.messages import Message, message, pick_message
 from core.planning.measured import ReplacedRate, rates_origin, replaced_rates, rows_of
 from core.planning.plan import Plan
 from core.units import format_quantity
-from core.wording import listed, percent
 
 
-def rates_sentence(plan: Plan) -> str:
-    """The rates that count and what they replace, in a line; why those of another accelerator do not; else empty."""
-    origin = rates_origin(plan)
+def rates_text(plan: Plan) -> list[Message]:
+    """Return the rates that count and what they replace; why those of another accelerator do not; else nothing."""
+    origin, device = rates_origin(plan), plan.accelerator
     if origin == "none":
-        return ""
-    whose = plan.measured.origin
+        return []
     if origin == "other":
-        rows = listed(rows_of(plan.measured.device), "or")
-        return (
-            f"**The rates measured on {whose} are not used:** they are of {rows}, and the plan has {plan.accelerator}, "
-            "of which the datasheet counts."
-        )
-    rates = replaced_rates(plan)
-    measured = listed([f"{rate.name} {format_quantity(rate.measured, rate.kind, 3)}" for rate in rates])
-    sheet = listed([format_quantity(rate.datasheet, rate.kind, 3) for rate in rates])
-    head = f"**Rates measured** on {whose}" if whose else "**Measured rates**"
-    ways = " Links and network count one way." if any(rate.id in ("inside", "between") for rate in rates) else ""
-    doubts = "".join(map(_doubt, rates))
-    return f"{head}: {measured} in place of the datasheet’s {sheet}.{ways}{_unknown(plan)}{doubts}"
+        devices = rows_of(plan.measured.device)
+        return [message("rates.not_used", origin=plan.measured.origin, devices=devices, device=device)]
+    rates, whose = replaced_rates(plan), plan.measured.origin
+    way = "rates.used_origin" if whose else "rates.used"
+    said = [pick_message(way, origin=whose, rates=[_rate_text(rate) for rate in rates])]
+    if any(rate.id in ("inside", "between") for rate in rates):
+        said.append(message("rates.one_way"))
+    if origin == "stands in":
+        unknown = "rates.unknown_device" if plan.measured.device else "rates.no_device"
+        said.append(pick_message(unknown, named=plan.measured.device, device=device))
+    doubtful = (rate for rate in rates if rate.doubtful)
+    return said + [message("rates.doubtful", rate=rate.name, share=rate.measured / rate.datasheet) for rate in doubtful]
 
 
-def _unknown(plan: Plan) -> str:
-    """That nothing says whether the rates are of the plan's accelerator; empty where something does."""
-    if rates_origin(plan) != "stands in":
-        return ""
-    device = plan.measured.device
-    whose = f"No datasheet is known of a device named {device}" if device else "Nothing says of which device they are"
-    return f" {whose}: they stand in for those of {plan.accelerator}."
+def _rate_text(rate: ReplacedRate) -> Message:
+    measured, datasheet = (format_quantity(value, rate.kind, 3) for value in (rate.measured, rate.datasheet))
+    return message("rates.rate", rate=rate.name, measured=measured, datasheet=datasheet)
 
 
-def _doubt(rate: ReplacedRate) -> str:
-    """That a rate is more than its datasheet has; else empty."""
-    if not rate.doubtful:
-        return ""
-    return (
-        f" **{rate.name} is {percent(rate.measured / rate.datasheet)} of the datasheet’s, over 100 %: check the peak.**"
-    )
-
-
-def change(plan: Plan) -> str:
-    """What rates that count change, and what not; empty where none count."""
+def change(plan: Plan) -> Message | str:
+    """Return what rates that count change, and what not; empty where none count."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
-    if plan.expects_mfu:
-        return "**Measured rates are in every time here**: of the steps, and so of the whole run."
-    whose = "that is asked for" if plan.find == "MFU" else "that is typed"
-    return (
-        "**Measured rates change the step times of layouts and the roofline of a layer.** Days and dollars follow from "
-        f"the MFU {whose}, which they leave as it is."
-    )
+    return message("rates.in_all_times" if plan.expects_mfu else "rates.in_steps")
 
 
 def usual_network(plan: Plan) -> str:
@@ -71,8 +51,10 @@ def usual_node(plan: Plan) -> str:
     return f"{find(plan.accelerator).node_size:,}"
 
 
-def by(plan: Plan) -> str:
-    """On which measurement a step's time rests, as the end of a clause; empty where it rests on the datasheet."""
+def by(plan: Plan) -> Message | str:
+    """Return on which measurement a step's time rests, as the end of a clause; empty where it rests on the
+    datasheet."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
-    return f", with rates measured on {device}" if (device := plan.measured.device) else ", with measured rates"
+    device = plan.measured.device
+    return pick_message("rates.by_device" if device else "rates.by", device=device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,10 @@ from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.store.plans import SavedPlan
-from core.views.plan.text import sentence, steps_and_whole
+from core.views.common.rows import Row
+from core.views.plan.text import headline, times_text
 from core.views.report.report import Report
-from core.views.search.text import sentence as headline
+from core.views.search.text import sentence as layout_headline
 from core.wording import cleaned, plain
 
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ def as_json(report: Report) -> str:
             "name": plan.name,
             "texts": dict(plan.entry.texts),
             "results": results_of(plan.answer) if plan.answer else {},
-            "sentence": plain(sentence(plan.answer)) if plan.answer else "",
+            "rows": [_row(row) for row in report.rows(plan)],
+            "sentence": plain(headline(plan.answer)) if plan.answer else "",
             "why": plan.problem,
             **(_of_layout(report.layout) if report.layout else {}),
         }
@@ -46,6 +49,14 @@ def as_json(report: Report) -> str:
     ]
     about = {"date": report.date.isoformat(), "link": report.link, "knowledge": data_version()}
     return _written(KIND, about, plans)
+
+
+def _row(row: Row) -> dict[str, str | float]:
+    """A row with what it has: numbers in full, in the base unit; unknown ones are missing."""
+    numbers = {"value": row.value, "pessimistic": row.pessimistic, "optimistic": row.optimistic}
+    known = {name: number for name, number in numbers.items() if isinstance(number, str) or math.isfinite(number)}
+    texts = {"key": row.key, "label": row.label, "unit": row.unit, "note": row.note, "formula": row.formula}
+    return {**known, **{name: str(text) for name, text in texts.items() if text}}
 
 
 def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str:
@@ -71,8 +82,8 @@ def _of_layout(applied: PlanEstimate) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
     layout = {field.name: int(getattr(applied.step.layout, field.name)) for field in fields(applied.step.layout)}
     return {
-        "sentence": plain(headline(applied)),
-        "whole_run": plain(steps_and_whole(applied)),
+        "sentence": plain(layout_headline(applied)),
+        "whole_run": plain(times_text(applied)),
         "layout": layout,
         "step": applied.step_values,
         "launch": {

@@ -19,6 +19,7 @@ from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.whole_run import ORIGIN, OWN_RUNS
 from core.planning.nearest_runs import repeated_runs, similar_runs
+from core.planning.plan_limits import limit_report
 from core.search.request import explain
 from core.views.common import markup
 from core.views.common.chart import Figure
@@ -29,11 +30,11 @@ from core.views.plan import text as plan_text
 from core.views.plan import text_host, text_limits, text_memory
 from core.views.plan.charts import answer_strip
 from core.views.report.formula_text import formula_text
-from core.views.report.plan_table import HEADINGS
 from core.views.report.report import Report, concerns
+from core.views.report.rows import HEADINGS
 from core.views.report.style import style
 from core.views.report.tables import address
-from core.views.runs.text import nearest_runs_sentence, repeated_run
+from core.views.runs.text import repeated_run, similar_runs_text
 from core.views.search import text as search_text
 from core.views.search.text_step import launched
 from core.views.training.charts_device import device_bars
@@ -139,11 +140,12 @@ def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
     """A plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
     written: dict[str, Callable[[PlanEstimate], str]] = {
-        "sentence": plan_text.sentence,
-        "times": plan_text.steps_and_whole,
+        "sentence": plan_text.headline,
+        "range": plan_text.range_text,
+        "times": plan_text.times_text,
         "published": lambda a: " ".join(repeated_run(a, run) for run in repeated_runs(a)),
-        "assumptions": plan_text.assumptions,
-        "limits": text_limits.line,
+        "mfu": plan_text.mfu_text,
+        "limits": lambda a: text_limits.limits_line(a, limit_report(a)),
     }
     texts = {name: write(a) for name, write in written.items()} if a else {}
     return {"name": plan.name, "answer": a, "problem": plan.problem, "concerns": concerns(plan), **texts}
@@ -159,7 +161,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
         layout |= {"launched": launched(at.launches, at.whole.software, at.whole.device), "launches": at.launches}
     if a:
         similar = similar_runs(a)
-        text = nearest_runs_sentence(a, similar)
+        text = similar_runs_text(a, similar)
         runs = {"text": text, "picture": picture(answer_strip(a, similar, LIGHT), plain(text))}
     if a and h:
         text = text_memory.sentence(h)
@@ -177,8 +179,8 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
                 if note
             ],
         }
-    lines = [(_typed(line.cells()[0], line.note), *map(as_text, line.cells()[1:4])) for line in report.lines(plan)]
-    return {"layout": layout, "runs": runs, "memory": memory, "line_heads": HEADINGS[:4], "lines": lines}
+    rows = [(_typed(row.label, row.note), *map(as_text, row.cells()[1:4])) for row in report.rows(plan)]
+    return {"layout": layout, "runs": runs, "memory": memory, "line_heads": HEADINGS[:4], "lines": rows}
 
 
 def _comparison(report: Report) -> Mapping[str, Any]:

@@ -11,8 +11,9 @@ from core.planning.comparison.comparison import ComparedPlan, compare_plans
 from core.planning.comparison.entry import Entry
 from core.planning.estimate import PlanEstimate, timed_estimate
 from core.planning.form.plan_form import plan_of
+from core.views.common.rows import Row
 from core.views.plan import text as plan_text
-from core.views.report.plan_table import Line, plan_lines, step_lines
+from core.views.report.rows import plan_rows, step_rows
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,21 @@ class Report:
         return self.plans[0].name if len(self.plans) == 1 else f"{len(self.plans)} plans compared"
 
     @cached_property
-    def _lines(self) -> dict[ComparedPlan, dict[str, Line]]:
-        return {plan: {line.name: line for line in plan_lines(plan.answer)} for plan in self.plans if plan.answer}
+    def _rows(self) -> dict[ComparedPlan, dict[str, Row]]:
+        return {plan: {row.key: row for row in plan_rows(plan.answer)} for plan in self.plans if plan.answer}
 
-    def lines(self, plan: ComparedPlan) -> Sequence[Line]:
-        """Every quantity of a plan, those of its layout first; none of one without an answer."""
-        return (*(step_lines(self.layout) if self.layout else ()), *self._lines.get(plan, {}).values())
+    def rows(self, plan: ComparedPlan) -> Sequence[Row]:
+        """Return every quantity of a plan, those of its layout first; none of one without an answer."""
+        return (*(step_rows(self.layout) if self.layout else ()), *self._rows.get(plan, {}).values())
 
-    def line(self, plan: ComparedPlan, quantity: str) -> Line | None:
-        """One quantity of a plan; None where it has none of that name."""
-        return self._lines.get(plan, {}).get(quantity)
+    def row(self, plan: ComparedPlan, key: str) -> Row | None:
+        """Return one quantity of a plan; None where it has none of that key."""
+        return self._rows.get(plan, {}).get(key)
 
-    def quantities(self) -> tuple[str, ...]:
-        """The names of what any plan has, each behind what it follows there."""
-        return merged(list(lines) for lines in self._lines.values())
+    def labels(self) -> dict[str, str]:
+        """Return key and label of what any plan has, each behind what it follows there."""
+        labels = {row.key: row.label for rows in self._rows.values() for row in rows.values()}
+        return {key: labels[key] for key in merged(list(rows) for rows in self._rows.values())}
 
 
 def report_of(
@@ -77,12 +79,10 @@ def concerns(plan: ComparedPlan) -> list[tuple[str, bool]]:
     rows = [(problem.message, False) for problem in plan.reading.problems]
     if a is None:
         return rows
-    why, instead = plan_text.other_peak(a)
     ours = [
-        f"{why} {instead}".strip(),
+        plan_text.other_peak(a),
         plan_text.impossible(a),
-        plan_text.memory(a),
-        plan_text.too_large_as_laid_out(a),
+        plan_text.does_not_fit(a),
         *plan_text.cautions(a),
     ]
     return [*rows, *((text, True) for text in ours if text)]

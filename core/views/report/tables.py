@@ -8,13 +8,15 @@ import re
 from collections.abc import Sequence
 
 from core.planning.nearest_runs import repeated_runs
+from core.planning.plan_limits import limit_report
 from core.views.common.markup import markdown_text, unlinked
+from core.views.common.rows import Row
 from core.views.plan import text_limits
-from core.views.plan.text import assumptions, sentence, steps_and_whole
-from core.views.report.plan_table import HEADINGS, Line
+from core.views.plan.text import headline, mfu_text, range_text, times_text
 from core.views.report.report import Report, concerns
+from core.views.report.rows import HEADINGS
 from core.views.runs.text import repeated_run
-from core.views.search.text import sentence as headline
+from core.views.search.text import sentence as layout_headline
 from core.views.search.text import stepped
 
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
@@ -23,20 +25,24 @@ _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
+COLUMNS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
+"""Names of columns, and of scenarios, in a file for a program: they never change."""
+
+
 def harmless(text: str) -> str:
     """``text`` as a cell of CSV that no spreadsheet takes for a formula."""
     return _FORMULA.sub("'", text)
 
 
-def lines_csv(lines: Sequence[Line]) -> str:
-    """The lines of one plan as CSV with headings, numbers in full."""
-    return _written([HEADINGS, *(_cells(line) for line in lines)])
+def rows_csv(rows: Sequence[Row]) -> str:
+    """Return the rows of one plan as CSV with headings, numbers in full."""
+    return _written([COLUMNS, *(_cells(row) for row in rows)])
 
 
-def _cells(line: Line) -> list[str]:
-    """The cells of a line; numbers stay numbers, whatever sign they have."""
-    name, *values, unit, note = line.raw()
-    texts = [harmless(value) for value in values] if isinstance(line.value, str) else values
+def _cells(row: Row) -> list[str]:
+    """The cells of a row; numbers stay numbers, whatever sign they have."""
+    name, *values, unit, note = row.raw()
+    texts = [harmless(value) for value in values] if isinstance(row.value, str) else values
     return [harmless(name), *texts, unit, harmless(note)]
 
 
@@ -44,13 +50,13 @@ def as_csv(report: Report) -> str:
     """One plan with its scenarios as columns, or several as columns, with a row for each quantity and scenario."""
     answered = [plan for plan in report.plans if plan.answer]
     if len(report.plans) == 1 and answered:
-        return lines_csv(report.lines(answered[0]))
+        return rows_csv(report.rows(answered[0]))
     rows = [["quantity", "scenario", "unit", *(harmless(plan.name) for plan in report.plans)]]
-    for quantity in report.quantities():
-        lines = [report.line(plan, quantity) for plan in report.plans]
-        raw = [_cells(line) if line else ["", "", "", "", "", ""] for line in lines]
+    for key, quantity in report.labels().items():
+        found = [report.row(plan, key) for plan in report.plans]
+        raw = [_cells(row) if row else ["", "", "", "", "", ""] for row in found]
         unit = next((cells[4] for cells in raw if cells[4]), "")
-        for place, scenario in ((2, HEADINGS[2]), (1, HEADINGS[1]), (3, HEADINGS[3])):
+        for place, scenario in ((2, COLUMNS[2]), (1, COLUMNS[1]), (3, COLUMNS[3])):
             if any(cells[place] for cells in raw):
                 rows.append([harmless(quantity), scenario, unit, *(cells[place] for cells in raw)])
     if len(answered) < len(report.plans):
@@ -76,11 +82,12 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            parts += [unlinked(say(at)) for say in (headline, stepped)]
+            parts += [unlinked(say(at)) for say in (layout_headline, stepped)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
             published = [repeated_run(plan.answer, run) for run in repeated_runs(plan.answer)]
-            said = [say(plan.answer) for say in (text_limits.line, steps_and_whole, assumptions)]
-            parts += [unlinked(line) for line in (sentence(plan.answer), *published, *said)]
+            said = [say(plan.answer) for say in (headline, range_text, mfu_text, times_text)]
+            limits = text_limits.limits_line(plan.answer, limit_report(plan.answer))
+            parts += [unlinked(line) for line in (*said, limits, *published) if line]
         else:
             parts.append(f"**No answer:** {markdown_text(plan.problem)}")
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]
@@ -97,20 +104,22 @@ def as_markdown(report: Report) -> str:
 def _table(report: Report) -> str:
     answered = [plan for plan in report.plans if plan.answer]
     if len(report.plans) == 1:
-        head = [heading for heading in HEADINGS if heading != "unit"]
-        rows = [line.cells() for plan in answered for line in report.lines(plan)]
+        head = [*HEADINGS[:4], HEADINGS[5]]
+        rows = [row.cells() for plan in answered for row in report.rows(plan)]
     else:
-        head = ["quantity", *(plan.name for plan in report.plans)]
-        rows = [[name, *(value(report.line(plan, name)) for plan in report.plans)] for name in report.quantities()]
+        head = [HEADINGS[0], *(plan.name for plan in report.plans)]
+        rows = [
+            [label, *(value(report.row(plan, key)) for plan in report.plans)] for key, label in report.labels().items()
+        ]
     if not rows:
         return ""
     heading, *lines = ([markdown_text(cell) for cell in row] for row in (head, *rows))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, ["---"] * len(head), *lines))
 
 
-def value(line: Line | None) -> str:
-    """The middle of a quantity with the range that it has, for a reader: ``187 days (149–247 days)``."""
-    if line is None:
+def value(row: Row | None) -> str:
+    """Return the median of a quantity with the range that it has, for a reader: ``187 days (149–247 days)``."""
+    if row is None:
         return "–"
-    _, worst, middle, best, _ = line.cells()
-    return f"{middle} ({worst} … {best})" if worst or best else middle
+    middle, ends = row.range_cells()
+    return f"{middle} ({ends})" if ends else middle

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from core.messages import message
 from core.step_time.layer_roofline import LayerOperation
-from core.units import format_count, format_quantity
 from core.views.common.chart import Figure, axis, figure, label, log_axis, marks
 from core.views.common.palette import Palette
 
@@ -53,7 +53,7 @@ def roofline(
         "%{text}: %{x:.3~r} FLOP/B, %{y:.4~r} TFLOP/s",
         line={"color": palette.accent, "width": 1.5, "dash": "dot"},
         marker={"size": 6, "color": palette.accent},
-        text=[f"{trail.name}, {format_count(float(t))} tokens" for t in tokens],
+        text=[message("roofline.chart.trail", operation=trail.name, tokens=float(t)) for t in tokens],
     )
     dots = [
         marks(
@@ -87,17 +87,19 @@ def roofline(
         hovermode="closest",
         xaxis=log_axis(
             palette,
-            "FLOPs per byte of memory traffic",
+            message("roofline.chart.x"),
             *_RANGE,
             tickvals=[10.0**k for k in range(-1, 6)],
             ticktext=["0.1", "1", "10", "100", "1,000", "10,000", "100,000"],
         ),
-        yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
+        yaxis=axis(
+            palette, message("roofline.chart.y"), type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1
+        ),
         annotations=[
             *_peaks(matrix, sheet, palette),
             label(
                 palette,
-                f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
+                message("roofline.chart.ridge_measured" if datasheet else "roofline.chart.ridge", ridge=ridge),
                 x=math.log10(ridge),
                 y=math.log10(first / 1e12),
                 **(_RIGHT_BELOW if datasheet else _LEFT_ABOVE),
@@ -118,12 +120,14 @@ def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Pal
 
     figures: list[Figure] = []
     for dtype, peak in matrix.items():
-        rate, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
+        other, name = sheet.get(dtype, peak), dtype if len(matrix) > 1 else message("roofline.chart.matmul")
         if other == peak or other != other:
-            figures.append(named(f"{rate} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
+            figures.append(named(message("roofline.chart.peak", rate=peak, name=name), peak, above=True))
         else:
-            figures.append(named(f"{rate} {dtype}, measured", peak, above=peak > other))
-            expected = f"{format_quantity(other, 'flop_per_s')} {dtype}, datasheet"
+            figures.append(
+                named(message("roofline.chart.peak_measured", rate=peak, name=dtype), peak, above=peak > other)
+            )
+            expected = message("roofline.chart.peak_datasheet", rate=other, name=dtype)
             figures.append(named(expected, other, above=peak < other))
     return figures
 
@@ -139,7 +143,9 @@ def _ends(
     return [
         label(
             palette,
-            f"{trail.name}, {count:,} tokens" if not place else f"{count:,} tokens",
+            message("roofline.chart.tokens", tokens=float(count))
+            if place
+            else message("roofline.chart.trail", operation=trail.name, tokens=float(count)),
             x=math.log10(float(at[i])),
             y=math.log10(float(rates[i])),
             xanchor="left",

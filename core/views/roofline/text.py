@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from core.messages import Message, message, pick_message
 from core.models.spec import TransformerSpec
+from core.planning.measured import rates_origin
+from core.planning.plan import Plan
 from core.sources import DEEPSEEK_V3
 from core.step_time.layer_kinds import LayerKind
 from core.step_time.layer_roofline import LayerOperation, matmul_share
 from core.units import format_duration, format_quantity, significant
-from core.wording import percent, percent_of_whole
-
-OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
-"""Headings of the table of `operations`."""
+from core.wording import percent_of_whole, plain
 
 _ATTENTION = ("attention", "scores", "softmax", "values")
-_ONCE = {"step": "per step", "model": "per model"}
-"""What stands in place of a share for what is done beside the layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,134 +49,138 @@ def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
     return list(merged.values())
 
 
-def operations(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
-    """Rows of the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
+def headings() -> tuple[Message, ...]:
+    """Return the headings of `operation_rows`."""
+    return (
+        message("roofline.table.operation"),
+        message("roofline.table.flop"),
+        message("roofline.table.flop_share"),
+        message("roofline.table.intensity"),
+        message("roofline.table.limit"),
+        message("roofline.table.time"),
+        message("roofline.table.time_share"),
+    )
+
+
+def operation_rows(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
+    """Return the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
     rows = rows_of(result)
     flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
     return [
         (
             r.name,
             format_quantity(r.flop, "flop"),
-            _ONCE.get(r.per) or percent_of_whole(r.flop / flop),
+            percent_of_whole(r.flop / flop) if r.per == "layer" else message(_ONCE[r.per]),
             significant(r.intensity, 3),
-            "compute" if r.bound == "compute" else "**memory**",
+            message(_BOUNDS[r.bound]),
             format_duration(r.seconds, 3),
-            _ONCE.get(r.per) or percent_of_whole(r.seconds / seconds),
+            percent_of_whole(r.seconds / seconds) if r.per == "layer" else message(_ONCE[r.per]),
         )
         for r in rows
     ]
 
 
-def no_account(spec: TransformerSpec) -> str:
-    """Why there is no roofline of a layer of ``spec``."""
-    return f"Napkin draws no roofline here, because it does not model the memory traffic of {spec.unlisted}."
+_ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
+"""In place of a share, for what is done beside the layer."""
+
+_BOUNDS = {"compute": "roofline.table.compute", "memory": "roofline.table.memory"}
 
 
-def layered(result: Sequence[LayerOperation], device: str, tokens: int) -> str:
-    """Takeaway of the roofline: what matrix products are of the layer's FLOPs and of its time; and what is beside."""
+def not_modeled(spec: TransformerSpec) -> Message:
+    """Return why there is no roofline of a layer of ``spec``."""
+    return message("roofline.not_modeled", part=str(spec.unlisted))
+
+
+def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> list[Message]:
+    """Return what matmuls are of the layer's FLOPs and of its time, and what is beside it."""
     rows = rows_of(result)
     layer = sum(r.seconds for r in rows if r.per == "layer")
-    matmul = sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer
-    flop = matmul_share([o for o in result if o.in_layer and o.phase != "update"])
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
-    least = significant(min(r.intensity for r in rows if r.matmul), 3)
-    text = (
-        f"**Matrix products wait for memory here**, at {least} FLOP/B and more: "
-        f"{', '.join(name.replace(',', '') for name in starved).lower()}."
-        if starved
-        else f"Every matrix product is limited by compute, at {least} FLOP/B and more."
+    first = pick_message(
+        "roofline.takeaway_bound" if starved else "roofline.takeaway",
+        matmul=sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer,
+        flop=matmul_share([o for o in result if o.in_layer and o.phase != "update"]),
+        device=device,
+        tokens=float(tokens),
+        bound=starved,
     )
-    update = sum(r.seconds for r in rows if r.per == "step") / layer
-    head = sum(r.seconds for r in rows if r.per == "model") / layer
-    beside = f"AdamW on its parameters adds **{percent(update)}** to that time once per step"
-    if head:
-        beside += (
-            f"; the output head, its loss and its update take as long as **{significant(head, 3)}** such layers, "
-            "once in the model"
-        )
-    return (
-        f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
-        f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {text} {beside}."
-    )
+    update, head = (sum(r.seconds for r in rows if r.per == per) / layer for per in ("step", "model"))
+    return [first, pick_message("roofline.outside" if head else "roofline.outside_update", update=update, head=head)]
 
 
-def _nearly(share: float) -> str:
-    """A share close to one, which three digits would round to all of it."""
-    return f"{100 * share:.2f} %" if share > 0.99 else percent(share)
+def device_name(name: str, plan: Plan) -> Message | str:
+    """Return the accelerator, and whose measured rates count where any do."""
+    if rates_origin(plan) not in ("own", "stands in"):
+        return name
+    origin = plan.measured.device
+    return pick_message("roofline.measured_on" if origin else "roofline.measured", device=name, origin=origin)
 
 
-LAYER_NOTES = (
-    "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one; a "
-    "cast to another dtype is part of the operation before it. Fused kernels move less: with fused "
-    "attention the softmax is not counted.",
-    "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel that runs one "
-    "operation alone, from memory and as it is counted here, is faster, and most are slower; a kernel that fuses "
-    "neighbours saves the traffic between them. The update stands once per step, so more micro-batches per step make "
-    "it less of the time.",
-)
-"""What the roofline holds and leaves out."""
+def chart_alt(device: str, takeaway: Message) -> str:
+    """Return what the chart shows."""
+    return plain(message("roofline.alt", device=device, takeaway=takeaway))
 
 
-def windows(kinds: Sequence[LayerKind]) -> str:
-    """How many layers have a window, where some have and some do not; else empty."""
+def method_notes() -> tuple[Message, Message]:
+    """Return what the roofline includes and excludes."""
+    return message("roofline.bytes"), message("roofline.time")
+
+
+def windows(kinds: Sequence[LayerKind]) -> Message | str:
+    """Return how many layers have a window, where some have and some do not; else empty."""
     having = sum(kind.layers for kind in kinds if kind.window)
-    size = max(kind.window for kind in kinds)
-    return _some(having, kinds, f"see a window of {size:,}")
+    window = float(max(kind.window for kind in kinds))
+    layers = _layers(kinds)
+    if not 0 < having < layers:
+        return ""
+    return message("roofline.kind.windowed", having=float(having), layers=layers, window=window)
 
 
-def mixtures(kinds: Sequence[LayerKind]) -> str:
-    """How many layers have experts, where some have and some do not; else empty."""
-    return _some(sum(kind.layers for kind in kinds if kind.mixture), kinds, "have experts")
+def mixtures(kinds: Sequence[LayerKind]) -> Message | str:
+    """Return how many layers have experts, where some have and some do not; else empty."""
+    having, layers = sum(kind.layers for kind in kinds if kind.mixture), _layers(kinds)
+    return message("roofline.kind.experts", having=float(having), layers=layers) if 0 < having < layers else ""
 
 
-def _some(having: int, kinds: Sequence[LayerKind], what: str) -> str:
-    layers = sum(kind.layers for kind in kinds)
-    return f"{having} of {layers} layers {what}" if 0 < having < layers else ""
+def _layers(kinds: Sequence[LayerKind]) -> float:
+    return float(sum(kind.layers for kind in kinds))
 
 
-def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
-    """A window and what sets a kind of layer apart, and how many layers of the model have it; empty for neither."""
-    sentences: list[str] = []
+def layer_caption(model: str, kind: LayerKind, kinds: Sequence[LayerKind]) -> Message:
+    """Return the caption of the table of operations: the model, and what sets a kind of layer apart."""
+    named: list[Message] = []
+    layers = _layers(kinds)
     if kind.window or windows(kinds):
-        name = f"window of {kind.window:,}" if kind.window else "full attention"
-        sentences.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
+        having = _layers([other for other in kinds if other.window == kind.window])
+        way = "roofline.kind.window" if kind.window else "roofline.kind.full"
+        named.append(pick_message(way, window=float(kind.window), having=having, layers=layers))
     if mixtures(kinds):
-        name = "experts" if kind.mixture else "dense"
-        sentences.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
+        having = _layers([other for other in kinds if other.mixture == kind.mixture])
+        ffn = "roofline.kind.mixture" if kind.mixture else "roofline.kind.dense"
+        named.append(message(ffn, having=having, layers=layers))
     if sum((k.window, k.mixture) == (kind.window, kind.mixture) for k in kinds) > 1:
-        sentences.append(f"of these sizes, {kind.layers} of {sum(k.layers for k in kinds)}")
-    return "; ".join(sentences) + " layers" if sentences else ""
-
-
-def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str:
-    having, layers = sum(kind.layers for kind in kinds if like(kind)), sum(kind.layers for kind in kinds)
-    return f"{having} of {layers}" if having < layers else f"all {layers}"
+        named.append(message("roofline.kind.sizes", having=float(kind.layers), layers=layers))
+    if not named:
+        return message("roofline.table.caption", model=model)
+    return message("roofline.table.caption_kind", model=model, kind=named)
 
 
 def attention_seconds(result: Sequence[LayerOperation]) -> float:
-    """Time at best of attention's products of activations and the softmax between them, forward and backward."""
+    """Return the time at best of the attention matmuls and the softmax between them, forward and backward."""
     return sum(float(o.placed.seconds) for o in result if o.id in _ATTENTION)
 
 
-def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> str:
-    """What fusing attention saves."""
-    fast, slow = (format_duration(attention_seconds(result), 3) for result in (with_fusion, without))
-    return (
-        f"Scores, softmax and values of this layer, forward and backward, take at best **{fast}** fused and **{slow}** "
-        "unfused: then the scores go to memory and back, and those that the mask hides are computed too."
-    )
+def fused_text(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> Message:
+    """Return what fusing attention saves."""
+    return message("roofline.fused", fused=attention_seconds(with_fusion), unfused=attention_seconds(without))
 
 
-def below_16bit(dtype: str, wide: str, *, mixture: bool) -> str:
-    """What runs in a dtype below 16 bits and what does not; empty where there is no such division."""
+def below_16bit(dtype: str, wide: str, *, mixture: bool) -> Message | str:
+    """Return what runs in a dtype below 16 bits and what does not; empty where there is no such division."""
     if dtype == wide:
         return ""
-    recipe = "as in" if dtype == "fp8" else "as with fp8 in"
-    return (
-        f"**Only the products with a layer’s weights run in {dtype}**, and they write {wide}; scores, softmax and "
-        f"values, norms{', the router' if mixture else ''} and the output head stay in {wide} or wider, {recipe} "
-        "DeepSeek-V3."
-    )
+    way = "roofline.low_precision_router" if mixture else "roofline.low_precision"
+    return message(way, dtype=dtype, wide=wide)
 
 
 LOW_PRECISION_SOURCE = DEEPSEEK_V3.at("section 3.3.1")

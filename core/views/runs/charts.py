@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.messages import message
 from core.views.common.chart import Figure, axis, figure, label, marks
 from core.views.common.palette import Palette
 
@@ -52,12 +53,12 @@ def evidence_scatter(points: Sequence[RunPoint], palette: Palette) -> Figure:
         clouds,
         height=420,
         hovermode="closest",
-        xaxis=axis(palette, "parameters that work on each token", **across),
-        yaxis=axis(palette, "utilisation by 6ND, %", range=[0, 108 * max(p.value for p in points)]),
+        xaxis=axis(palette, message("runs.scatter.x"), **across),
+        yaxis=axis(palette, message("runs.scatter.y"), range=[0, 108 * max(p.value for p in points)]),
         annotations=[
             label(
                 palette,
-                "yours",
+                message("runs.scatter.yours"),
                 x=math.log10(p.params),
                 y=100 * p.value,
                 xanchor="left",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core.messages import message
 from core.views.common.chart import MONO, Figure, axis, figure, lying_bars, rows_axis
 from core.views.common.palette import Palette
 from core.wording import percent_of_whole
@@ -39,6 +40,6 @@ def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) 
         ],
         height=_ROW * len(parts) + 64,
         bargap=0.45,
-        xaxis=axis(palette, "% of the time on the wall", range=[0, 101], tickvals=[0, 20, 40, 60, 80, 100]),
+        xaxis=axis(palette, message("whole.chart.axis"), range=[0, 101], tickvals=[0, 20, 40, 60, 80, 100]),
         yaxis=rows_axis(palette, names, ticks),
     )

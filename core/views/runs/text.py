@@ -1,4 +1,4 @@
-"""The sentences about a published run beside 6ND, in small markup (``**bold**``)."""
+"""The sentences about published runs: that of the plan's model, the nearest ones, and how well they predict."""
 
 from __future__ import annotations
 
@@ -7,78 +7,79 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from core.messages import Message, message, pick_message
 from core.models.catalog import CatalogModel
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun
-from core.runs.published import AS_PUBLISHED, Comparison, Evidence, PublishedRun, models_with_runs, run_hours
+from core.runs.published import Comparison, Evidence, PublishedRun, run_hours
 from core.runs.run_efficiency import Shares
-from core.runs.scores import Prediction, Score
-from core.units import Kind, format_count, format_duration, format_quantity, significant
-from core.wording import interval, percent, signed
+from core.runs.scores import NearestRun, Prediction, Score
+from core.units import Kind, format_duration, format_quantity
+from core.wording import Amount, format_value, interval, percent, signed
+
+_KINDS = {"time": "days", "tokens": "tokens", "parameters": "parameters", "accelerators": "count", "MFU": "percent"}
+"""What is solved for → the format of its values."""
 
 
-def no_run(model: CatalogModel) -> str:
-    """That there is no published run of ``model`` to compare with."""
-    return (
-        f"**No published full run of {model.name}:** no source at hand gives its tokens, accelerator and hours "
-        f"together. {len(models_with_runs())} models of the catalogue have one; the help of Model names them."
-    )
+def no_run(model: CatalogModel) -> Message:
+    """Return that there is no published run of ``model`` to compare with."""
+    return message("runs.none", model=model.name)
 
 
-def repeated_run(a: PlanEstimate, run: PublishedRun) -> str:
-    """What a published run took that the plan repeats; days on the plan's accelerators where it does not name its own.
-
-    Raises ``ValueError`` for a run without known hours.
+def repeated_run(a: PlanEstimate, run: PublishedRun) -> Message:
+    """Return what a published run took that the plan repeats; days on the plan's accelerators where it does not name
+    its own. Raises ``ValueError`` for a run without known hours.
     """
     hours = run_hours(run)
     if hours is None:
         raise ValueError(f"{run.model} has no published hours")
-    hours_text = f"{format_count(hours.value, 3)} accelerator-hours"
-    if run.accelerators > 0:
-        days = run.days if run.days > 0 else hours.value / 24 / run.accelerators
-        cluster = f"{format_count(run.accelerators)} {run.accelerator}"
-        took = f"**{_days(days)}** on {cluster} ({hours_text}, {hours.origin})."
-    else:
-        took = (
-            f"**{hours_text}** of {run.accelerator} ({hours.origin}). The source names no number of them. On the "
-            f"{format_count(a.count)} of the plan these hours are {_days(hours.value / 24 / a.count)}."
-        )
-    own = " Napkin’s prediction is not fitted to this run." if a.plan.expects_mfu else ""
-    return f"**{run.model}** was trained in {took}{own}"
+    counted = run.accelerators > 0
+    accelerators = run.accelerators if counted else float(a.count)
+    days = run.days if counted and run.days > 0 else hours.value / 24 / accelerators
+    return message(
+        "runs.took" if counted else "runs.took_hours",
+        model=run.model,
+        days=days,
+        accelerators=accelerators,
+        device=run.accelerator,
+        hours=hours.value,
+        origin=hours.origin,
+    )
 
 
-def _days(days: float) -> str:
-    return format_duration(86400 * days, 3)
+# ------------------------------------------------------------------------------ the published run beside 6ND
 
 
-def published_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
-    """Headings of the table of `predicted_against_measured`. mfu: the plan's, of the peak of ``dtype``; the run is held
-    against 16 bits."""
-    text = f"{percent(c.mfu)} MFU"
-    if percent(mfu) != percent(c.mfu):
-        text = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"
-    return "quantity", f"{c.run.model} by 6ND at {text}", "as published", "difference"
+def published_headings(c: Comparison) -> tuple[Message, ...]:
+    """Return the headings of `published_rows`."""
+    return (
+        message("runs.table.quantity"),
+        message("runs.table.rule", mfu=c.mfu),
+        message("runs.table.published"),
+        message("runs.table.difference"),
+    )
 
 
 def published_rows(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
-    """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
+    """Return a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
 
     steps: the plan's MFU of steady steps, of the peak that the run is held against.
     """
-    flop, flop_off = ("unknown", "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
+    unknown, excluded = message("runs.table.unknown"), message("runs.table.excluded")
+    flop, flop_off = (unknown, "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
     hours, hours_off = _against(c.rule_hours, c.hours.value, "accelerator_hours")
     share, share_off = _against(c.mfu, c.utilisation, "ratio")
     if not c.evidence:
-        hours_off = share_off = "not evidence"
-    mfu = format_quantity(c.mfu, "ratio")
+        hours_off = share_off = excluded
     rule_time, time = (h / accelerators * 3600 for h in (c.rule_hours, c.hours.value))
-    how = "" if c.hours.origin == AS_PUBLISHED else f", {c.hours.origin}"
+    label_hours = message("runs.table.hours", origin=c.hours.origin)
+    label_time = message("runs.table.time", accelerators=accelerators)
     return [
-        ("Training compute", format_quantity(c.rule_flop, "flop"), flop, flop_off),
-        (f"Accelerator-hours{how}", format_quantity(c.rule_hours, "accelerator_hours"), hours, hours_off),
-        (f"Time on {format_count(accelerators)} at once", format_duration(rule_time), format_duration(time), ""),
-        ("MFU of steady steps", percent(steps), interval(c.steady) if c.steady else "unknown", ""),
-        ("Utilisation over all these hours", mfu, share, share_off),
+        (message("runs.table.flop"), format_quantity(c.rule_flop, "flop"), flop, flop_off),
+        (label_hours, format_quantity(c.rule_hours, "accelerator_hours"), hours, hours_off),
+        (label_time, format_duration(rule_time), format_duration(time), ""),
+        (message("runs.table.steady"), percent(steps), interval(c.steady) if c.steady else unknown, ""),
+        (message("runs.table.end_to_end"), format_quantity(c.mfu, "ratio"), share, share_off),
     ]
 
 
@@ -86,88 +87,127 @@ def _against(rule: float, published: float, kind: Kind) -> tuple[str, str]:
     return format_quantity(published, kind), signed(rule / published - 1)
 
 
-def about_run(c: Comparison) -> str:
-    """What the published run was and what the table's differences mean, for its caption."""
+def about_run(c: Comparison) -> Message:
+    """Return the caption of `published_rows`."""
+    return message("runs.table.caption", model=c.run.model)
+
+
+# ------------------------------------------------------------------------------ the nearest runs
+
+
+def similar_runs_text(a: PlanEstimate, similar: Sequence[SimilarRun]) -> Message:
+    """Return what the picture of the answer shows: the plan at the run efficiency of the nearest runs."""
+    values, kind = [run.value for run in similar], _KINDS[a.find]
+    result, here = Amount((min(values), max(values)), kind), Amount(a.result.mid, kind)
+    return message("plan.picture.alt", runs=float(len(similar)), result=result, here=here)
+
+
+def differences_text(near: NearestRun) -> str:
+    """Return in what a published run differs from the plan, as a list."""
+    size, ratio = near.size, near.ratio
+    parts = [
+        message("runs.differs.same_size") if size == 1 else message("runs.differs.size", factor=size),
+        message("runs.differs.same_ratio") if ratio == 1 else message("runs.differs.ratio", factor=ratio),
+    ]
+    for kind in near.differences:
+        width, generations = near.evidence.width, float(near.generations)
+        parts.append(pick_message(_DIFFERENCES[kind], generations=generations, width=width))
+    return ", ".join(parts)
+
+
+_DIFFERENCES = {
+    "newer": "runs.differs.newer",
+    "older": "runs.differs.older",
+    "family": "runs.differs.family",
+    "mixture": "runs.differs.mixture",
+    "dense": "runs.differs.dense",
+    "width": "runs.differs.width",
+}
+
+
+def near_headings() -> tuple[Message, ...]:
+    """Return the headings of `near_rows`."""
     return (
-        f"{c.run.model}: {format_count(c.run.tokens)} tokens on {c.run.accelerator}. Model, tokens and accelerator are "
-        "the published run’s, the MFU is the plan’s. Differences: 6ND relative to the published figure."
+        message("runs.near.run"),
+        message("runs.near.accelerator"),
+        message("runs.near.difference"),
+        message("runs.near.mfu"),
+        message("runs.near.efficiency"),
     )
-
-
-def nearest_runs_sentence(a: PlanEstimate, similar: Sequence[SimilarRun]) -> str:
-    """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
-    nearest = similar[0].similarity
-    text = (
-        f"**Your run at the pace of the {len(similar)} published ones nearest to it**; the nearest is "
-        f"{nearest.evidence.run.model}: {nearest.text}."
-    )
-    if a.plan.expects_mfu:
-        return text
-    seen = a.expected
-    yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."
-    return (
-        f"{text} Its steps and published runs lead one to expect {interval((seen.low, seen.high))} over all hours "
-        f"(P10–P90), median {percent(seen.mid)}.{yours}"
-    )
-
-
-def _yours(a: PlanEstimate) -> str:
-    used = a.range_of("mfu")
-    return interval((used.low, used.high) if used.low < used.high else (used.mid,))
-
-
-def scored(score: Score, own: Score) -> str:
-    """How far the range is to be trusted: what happened to labs that it had not seen. own: with one like run of the
-    lab's own known."""
-    inside = round(10 * score.inside)
-    bias = "neither way" if abs(score.bias) < 0.02 else "too slow" if score.bias > 0 else "too fast"
-    return (
-        f"**Of ten labs that it had not seen, {_TENTHS[inside]} ended inside the range.** Each of {score.runs} "
-        f"published runs was predicted from those of the other {score.labs - 1} labs, every lab counting the same: its "
-        f"hours were off by **{percent(score.error)}** in the middle ({bias}), P90 is {significant(score.ratio, 2)} "
-        f"times P10, and {percent(score.half)} lay between P25 and P75. With one like run of the lab’s own it was off "
-        f"by **{percent(own.error)}**, P90 {significant(own.ratio, 2)} times P10, and {percent(own.inside)} lay inside."
-    )
-
-
-_TENTHS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "all")
-
-
-def share_of(shares: Shares, runs: int, *, has_step_estimate: bool, new_hardware: bool) -> str:
-    """What published runs reach of their steps."""
-    low, mid, high = shares.ends
-    what = "its fastest layout’s steps come to" if has_step_estimate else "its accelerators’ best matmul comes to"
-    where = " on an architecture out for two years at most" if new_hardware else " on a proven accelerator"
-    return (
-        f"**A run{where} reaches {percent(mid)} of what {what}** ({interval((low, high))}, P10–P90 of {runs} published "
-        f"runs of {shares.labs} labs), failures and checkpoints apart."
-    )
-
-
-NEAREST = ("published run", "accelerator", "how it differs from your plan", "hours per peak", "share of its steps")
-"""Headings of the table of `near_rows`."""
 
 
 def near_rows(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> list[tuple[str, ...]]:
-    """The nearest runs, what sets them apart, their utilisation, and their share of what their steps would come to."""
+    """Return the nearest runs, in what they differ, their MFU, and their run efficiency."""
     return [
         (
             p.run.model,
             p.run.accelerator,
-            p.similarity.text,
+            differences_text(p.similarity),
             percent(p.similarity.evidence.utilisation),
-            percent(shares[p.similarity.evidence]) if p.similarity.evidence in shares else "steps not timed",
+            percent(shares[p.similarity.evidence]) if p.similarity.evidence in shares else message("runs.near.untimed"),
         )
         for p in similar
     ]
 
 
-PREDICTED = ("run", "lab", "accelerator", "published", "predicted P50", "P10–P90", "error", "inside")
-"""Headings of the table of `predicted`."""
+# ------------------------------------------------------------------------------ how well they predict
 
 
-def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
-    """Rows of the table of predictions: each run from those of other labs."""
+def score_text(score: Score) -> Message:
+    """Return how far the range is to be trusted: what happened to labs that were held out."""
+    return message("runs.score", tenths=float(round(10 * score.inside)), runs=float(score.runs), error=score.error)
+
+
+def score_detail(score: Score, own: Score) -> Message:
+    """Return how that was measured. own: the score with one like run of the same lab known."""
+    return message(
+        "runs.score.detail",
+        runs=float(score.runs),
+        labs=float(score.labs - 1),
+        half=score.half,
+        ratio=score.ratio,
+        own_error=own.error,
+        own_ratio=own.ratio,
+    )
+
+
+def efficiency_text(shares: Shares, runs: int, *, has_step_estimate: bool, new_hardware: bool) -> Message:
+    """Return the run efficiency of published runs."""
+    low, mid, high = shares.ends
+    return message(
+        _EFFICIENCIES[has_step_estimate, new_hardware],
+        mid=float(mid),
+        range=(float(low), float(high)),
+        runs=float(runs),
+        labs=float(shares.labs),
+    )
+
+
+_EFFICIENCIES = {
+    (True, False): "runs.share.timed",
+    (True, True): "runs.share.timed_new",
+    (False, False): "runs.share.matmul",
+    (False, True): "runs.share.matmul_new",
+}
+"""Whether steps are timed, and whether the accelerator is new → the message."""
+
+
+def predicted_headings() -> tuple[Message, ...]:
+    """Return the headings of `predicted_rows`."""
+    return (
+        message("runs.predicted.run"),
+        message("runs.predicted.lab"),
+        message("runs.near.accelerator"),
+        message("runs.predicted.published"),
+        message("runs.predicted.median"),
+        message("runs.predicted.range"),
+        message("runs.predicted.error"),
+        message("runs.predicted.inside"),
+    )
+
+
+def predicted_rows(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
+    """Return each run predicted from those of other labs."""
     return [
         (
             row.run.evidence.run.model,
@@ -175,22 +215,27 @@ def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
             row.run.evidence.run.accelerator,
             format_quantity(row.published_hours, "accelerator_hours"),
             format_quantity(row.hours.mid, "accelerator_hours", 3),
-            f"{format_count(row.hours.low, 3)}–{format_quantity(row.hours.high, 'accelerator_hours', 3)}",
+            format_value((row.hours.low, row.hours.high), "count"),
             signed(row.error),
-            "yes" if row.inside else "**no**",
+            message("runs.predicted.yes") if row.inside else message("runs.predicted.no"),
         )
         for row in rows
     ]
 
 
-def pointed(row: Evidence) -> str:
-    """What hovering over a run says: its size, its MFU, how that is known, and the source."""
+def hover_text(row: Evidence) -> str:
+    """Return what hovering over a run shows, in the small HTML of figures: its size, its MFU, how that is known, and
+    the source."""
     run = row.run
-    stands = f", median of {row.rows} rows" if row.rows > 1 else ""
-    return (
-        f"<b>{run.model}</b>, {run.accelerator}<br>{format_count(run.params)} active parameters<br>"
-        f"{percent(row.utilisation)}, from {row.how}{stands}<br>{_wrapped(run.source)}"
+    said = pick_message(
+        "runs.scatter.hover_rows" if row.rows > 1 else "runs.scatter.hover",
+        parameters=run.params,
+        mfu=row.utilisation,
+        origin=row.how,
+        rows=float(row.rows),
     )
+    lines = html.escape(said).replace("\n", "<br>")
+    return f"<b>{run.model}</b>, {run.accelerator}<br>{lines}<br>{_wrapped(run.source)}"
 
 
 def _wrapped(text: str, width: int = 70) -> str:

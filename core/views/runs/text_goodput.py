@@ -1,4 +1,4 @@
-"""The whole run in words and table cells: what its hours hold, failures, energy and carbon."""
+"""The end-to-end time in words and table cells: what it goes to, failures, energy and carbon."""
 
 from __future__ import annotations
 
@@ -7,70 +7,74 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.budget.equations import Interval
+from core.messages import Message, message, pick_message
 from core.planning.estimate import PlanEstimate
 from core.runs.energy import ASSUMED, drawn_power, node_power
 from core.runs.goodput import FailureRecord
-from core.units import Kind, QuantityText, format_count, format_duration, format_quantity, significant
+from core.units import Kind, QuantityText, format_count, format_quantity, significant
 from core.views.hardware.text import power
-from core.wording import amount, percent, plural, span
+from core.wording import span
+
+_NOTHING = 1e-9
+"""A share of the time that rounding leaves."""
 
 
-def whole(a: PlanEstimate) -> str:
-    """Takeaway of the whole run: what the answer's hours hold."""
-    m = a.middle
-    days = f"**{format_duration(86400 * m.days, 3)}** on the wall"
-    lost = f"checkpoints, failures and restarts take **{percent(1 - m.goodput)}**"
-    if a.impossible:
-        return f"Of the answer’s {days} {lost}, which leaves too little time for the work: no steps are that fast."
-    steps = f"the steps alone, at **{percent(m.steps_mfu)}** MFU, take **{format_duration(86400 * m.steps_days, 3)}**"
-    if (rest := unexplained(a)) <= 1e-9:
-        return f"Of the answer’s {days} {steps}; {lost}: **{percent(m.mfu)}** over all hours."
-    return (
-        f"Of the answer’s {days} {steps}; {lost}; the other **{percent(rest)}** is what published runs lose besides: "
-        "slower layouts and software, evaluation, ramp-up. Sources do not separate it."
+def whole_text(a: PlanEstimate) -> Message:
+    """Return what the end-to-end time goes to."""
+    m, rest = a.middle, unexplained(a)
+    way = "whole.takeaway_rest" if rest > _NOTHING else "whole.takeaway"
+    return pick_message(
+        "whole.takeaway_impossible" if a.impossible else way,
+        days=m.days,
+        steps=m.steps_days,
+        share=m.steps_days / m.days,
+        lost=1 - m.goodput,
+        rest=rest,
     )
 
 
 def unexplained(a: PlanEstimate) -> float:
-    """Share of the wall time that neither the steps of the fastest layout nor failures and checkpoints explain."""
+    """Return the share of the time that neither the steps of the layout nor failures and checkpoints explain."""
     m = a.middle
     return max(0.0, m.goodput - m.mfu / m.steps_mfu)
 
 
-def failing(a: PlanEstimate) -> str:
-    """How often it fails and saves, in a sentence."""
-    mtbf = float(a.interruptions.mtbf)
-    saved = float(a.interruptions.interval)
-    every = f"a checkpoint every **{format_duration(saved, 3)}**; " if math.isfinite(saved) else ""
+def failures_text(a: PlanEstimate) -> Message:
+    """Return how often the run fails, and its goodput."""
+    mtbf, goodput = float(a.interruptions.mtbf), a.middle.goodput
     if math.isinf(mtbf):
-        return f"Without failures; {every}goodput **{percent(a.middle.goodput)}**."
-    low, count, high = sorted(round(failure) for failure in failures(a))
-    over = f" ({span(format_count(low), format_count(high))})" if low < high else ""
-    return (
-        f"**{format_count(count)}** {plural(count, 'failure')}{over} expected, one every {format_duration(mtbf, 3)}; "
-        f"{every}goodput **{percent(a.middle.goodput)}**."
+        return message("whole.no_failures", goodput=goodput)
+    low, count, high = sorted(float(round(failure)) for failure in failures(a))
+    return pick_message(
+        "whole.failures_range" if low < high else "whole.failures",
+        failures=count,
+        range=(low, high),
+        mtbf=mtbf,
+        goodput=goodput,
     )
 
 
 def failures(a: PlanEstimate) -> tuple[float, ...]:
-    """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
-    of the run is at work."""
+    """Return the failures expected at the low end of the MFU, in the middle and at the high end: over all the time that
+    anything of the run is at work."""
     at_work = 86400 * (1 - a.interruptions.elsewhere)
     return tuple(at_work * end.days / float(a.interruptions_at(end).mtbf) for end in a.ends)
 
 
-def whole_rows(a: PlanEstimate) -> list[tuple[str, str]]:
-    """Rows of the table of the whole run, each with its range where what was found has one."""
+def checkpoint_rows(a: PlanEstimate) -> list[tuple[str, str]]:
+    """Return rows about checkpoints, each with its range where it has one."""
     ends = [a.interruptions_at(end) for end in a.ends]
     per = float(a.interruptions.checkpoint) / a.stored_parameters
-    rows = [
-        (f"checkpoint, {significant(per)} bytes per parameter", _scenarios((s.checkpoint for s in ends), "bytes", 4)),
-        ("training stands still for one", _scenarios((s.write for s in ends), "seconds")),
+    rows: list[tuple[str, str]] = [
+        (message("whole.table.size", bytes=per), _scenarios((s.checkpoint for s in ends), "bytes", 4)),
+        (message("whole.table.write"), _scenarios((s.write for s in ends), "seconds")),
     ]
+    if math.isfinite(float(a.interruptions.interval)):
+        rows.append((message("whole.table.interval"), _scenarios((s.interval for s in ends), "seconds")))
     if math.isfinite(float(a.interruptions.mtbf)):
         rows += [
-            ("best interval by Young", _scenarios((s.young for s in ends), "seconds")),
-            ("best interval by Daly", _scenarios((s.daly for s in ends), "seconds")),
+            (message("whole.table.young"), _scenarios((s.young for s in ends), "seconds")),
+            (message("whole.table.daly"), _scenarios((s.daly for s in ends), "seconds")),
         ]
     return rows
 
@@ -85,62 +89,77 @@ def _scenarios(values: Iterable[Any], kind: Kind, digits: int = 3) -> str:
     return text.written(ends) if isinstance(text, QuantityText) else ends
 
 
-def shares(a: PlanEstimate) -> list[tuple[str, float, str]]:
-    """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
-    s = a.interruptions
-    rest = unexplained(a)
-    steps = (
-        "steps"
-        if a.impossible
-        else f"steps at {percent(a.middle.steps_mfu if rest else a.middle.mfu_while_training)} MFU"
-    )
-    parts = [
+def time_shares(a: PlanEstimate) -> list[tuple[str, float, str]]:
+    """Return the parts of the end-to-end time with the roles whose colors they wear; those of no length are left
+    out."""
+    s, rest = a.interruptions, unexplained(a)
+    mfu = a.middle.steps_mfu if rest else a.middle.mfu_while_training
+    steps = message("whole.part.steps_impossible") if a.impossible else message("whole.part.steps", mfu=mfu)
+    parts: list[tuple[str, float, str]] = [
         (steps, a.middle.goodput - rest, "parameters"),
-        ("slower steps, evaluation and the rest", rest, "buffers"),
-        ("writing checkpoints", float(s.writing), "activations"),
-        ("lost and done again", float(s.lost), "gradients"),
-        ("restarting", float(s.restarting), "master"),
-        ("other stops", s.elsewhere, "optimizer"),
+        (message("whole.part.rest"), rest, "buffers"),
+        (message("whole.part.writing"), float(s.writing), "activations"),
+        (message("whole.part.lost"), float(s.lost), "gradients"),
+        (message("whole.part.restarting"), float(s.restarting), "master"),
+        (message("whole.part.other"), s.elsewhere, "optimizer"),
     ]
     return [part for part in parts if part[1] > 1e-12]
 
 
 def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
-    """Rows of the table of published failure rates."""
+    """Return rows of published failure rates."""
     return [
-        (r.name, format_count(r.accelerators), significant(r.rate, 3), r.counted, f"{r.source} ({r.known})")
+        (
+            r.name,
+            format_count(r.accelerators),
+            significant(r.rate, 3),
+            r.counted,
+            message("whole.rates.cited", source=r.source, known=r.known),
+        )
         for r in records
     ]
 
 
-def used(a: PlanEstimate) -> str:
-    """Energy, carbon and the most power at once in sentences, with their ranges on what was found."""
+def energy_text(a: PlanEstimate) -> Message:
+    """Return energy, carbon and peak power, with their ranges where they have one."""
     a = a.on_found_accelerators
     if not a.energy.known:
-        given = f": {power(a.device)}" if a.device.tdp_note else ""
-        return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
-    return (
-        f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
-        f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them. The building draws "
-        f"{_ranged(a.range_of('peak_watts'), 'watts')} of peak power."
+        way = "whole.energy_unknown_power" if a.device.tdp_note else "whole.energy_unknown"
+        return pick_message(way, device=a.device.name, power=power(a.device))
+    return pick_message(
+        "whole.energy_range" if a.energy.low < a.energy.high else "whole.energy",
+        energy=a.energy.mid,
+        energy_range=_ends(a.energy),
+        carbon=a.carbon.mid,
+        carbon_range=_ends(a.carbon),
+        power=a.middle.peak_watts,
     )
 
 
-def power_basis(a: PlanEstimate) -> str:
-    """What the energy and the most power are counted from; empty where no power is known."""
+def _ends(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+def power_basis(a: PlanEstimate) -> Message | str:
+    """Return what energy and peak power are computed from; empty where no power is known."""
     if not a.energy.known:
         return ""
     node, (_, share) = node_power(a.device), drawn_power(a.device, a.plan.power.draw)
-    drawn = "of the accelerators’ own power limits, as typed" if a.plan.power.draw is not None else "of it on average"
-    source = "Assumed" if node.confidence == ASSUMED else f"Source, {node.confidence}"
-    return (
-        f"A {node.node} of {node.accelerators} draws {format_quantity(node.watts, 'watts', 3)} at most. {source}: "
-        f"{node.source}. Training draws {percent(share)} {drawn}; PUE {significant(a.plan.power.pue)}. Storage and "
-        "switches between nodes are not in it."
+    return message(
+        "whole.power_basis" if a.plan.power.draw is None else "whole.power_basis_entered",
+        node=node.node,
+        accelerators=float(node.accelerators),
+        watts=node.watts,
+        origin=message(_ORIGINS[node.confidence]),
+        source=node.source,
+        share=share,
+        pue=a.plan.power.pue,
     )
 
 
-def _ranged(over: Interval, kind: Kind) -> str:
-    """The middle, and behind it the range where there is one."""
-    low, middle, high = (format_quantity(value, kind, 3) for value in (over.low, over.mid, over.high))
-    return f"**{middle}**" if over.low == over.high else f"**{middle}** ({span(low, high)})"
+_ORIGINS = {
+    ASSUMED: "whole.origin.assumed",
+    "verified": "whole.origin.verified",
+    "recalled": "whole.origin.recalled",
+}
+"""How the power of a node is known → the words for it."""

@@ -226,7 +226,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
     notes = [
         label(
             palette,
-            f"{100 * by_6n(size.answer):.0f} % MFU",
+            f"{100 * by_6n(size.answer):.0f}% MFU",
             x=float(np.log10(size.accelerators)),
             y=float(np.log10(size.answer.middle.days)),
             yanchor="bottom",

@@ -21,7 +21,7 @@ def predicted_against_measured(
     mixture: npt.NDArray[np.bool_],
     palette: Palette,
 ) -> Figure:
-    """Each published row as a point about the diagonal, the band of 20 % around it; dense models and mixtures apart."""
+    """Each published row as a point about the diagonal, the band of 20% around it; dense models and mixtures apart."""
     low = float(min(measured.min(), predicted.min())) / 1.3
     high = float(max(measured.max(), predicted.max())) * 1.3
     ends = np.array([low, high])
@@ -65,7 +65,7 @@ def predicted_against_measured(
                     "hovertemplate": "%{text}<br>measured %{x:.3~f} s, predicted %{y:.3~f} s<extra></extra>",
                 }
             )
-    keys = (("● dense", palette.fraction), ("◆ mixture of experts", palette.gradients), ("band: ±20 %", palette.muted))
+    keys = (("● dense", palette.fraction), ("◆ mixture of experts", palette.gradients), ("band: ±20%", palette.muted))
     text = " · ".join(f"<span style='color:{tint}'>{word}</span>" for word, tint in keys)
     return {
         "data": data,

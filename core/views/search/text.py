@@ -105,7 +105,7 @@ def asked(at: PlanEstimate) -> str:
 
 
 def longer(share: float) -> str:
-    """How much longer something takes: ``12 % longer``, and from twice on ``2.5 times as long``."""
+    """How much longer something takes: ``12% longer``, and from twice on ``2.5 times as long``."""
     return f"{percent(share)} longer" if share < 1 else f"{significant(1 + share, 3)} times as long"
 
 

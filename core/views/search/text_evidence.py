@@ -70,7 +70,7 @@ def ordered(calibration: Calibration) -> str:
     median, most = (percent(float(np.quantile(order.regrets, share))) for share in (0.5, 0.9))
     return (
         f"**Of {order.pairs} pairs** of published plans for the same model, cluster and batch that differ by more than "
-        f"5 %, {percent(order.ordered / order.pairs)} are ordered right; choosing by these times costs {median} at the "
+        f"5%, {percent(order.ordered / order.pairs)} are ordered right; choosing by these times costs {median} at the "
         f"median of {len(order.regrets)} choices, and up to {most} in nine of ten."
     )
 

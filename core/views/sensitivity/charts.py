@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core.messages import message
 from core.views.common.chart import Figure, axis, figure, label, lying_bars, named_axis, rule
 from core.views.common.palette import Palette
 from core.views.plan.charts import scale_for
@@ -36,7 +37,7 @@ def tornado(swings: Sequence[NamedSwing], here: float, dollars: bool, palette: P
                 base=low,
                 width=0.42,
                 marker={"color": palette.parameters},
-                customdata=[f"{scale.show(a)} to {scale.show(b)}" for a, b in ends],
+                customdata=[message("sensitivity.hover", low=scale.show(a), high=scale.show(b)) for a, b in ends],
             )
         ],
         height=_ROW * len(rows) + 84,
@@ -47,7 +48,7 @@ def tornado(swings: Sequence[NamedSwing], here: float, dollars: bool, palette: P
         annotations=[
             label(
                 palette,
-                f"yours: {scale.show(here)}",
+                message("sensitivity.yours", value=scale.show(here)),
                 x=middle,
                 y=1,
                 yref="paper",

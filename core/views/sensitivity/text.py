@@ -6,19 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from core.messages import Message, message
 from core.planning.estimate import PlanEstimate
-from core.planning.form.plan_form import PRICE
 from core.planning.sensitivity import Input, Swing
-from core.units import format_count, format_duration, format_money
-from core.wording import interval, price
+from core.wording import Amount, format_value
 
 _NAMES: Mapping[Input, str] = {
-    "tokens": "tokens",
-    "parameters": "parameters",
-    "accelerators": "accelerators at work",
-    "MFU": "MFU over all hours",
-    "price": "price per hour",
+    "tokens": "sensitivity.input.tokens",
+    "parameters": "sensitivity.input.parameters",
+    "accelerators": "sensitivity.input.accelerators",
+    "MFU": "sensitivity.input.mfu",
+    "price": "sensitivity.input.price",
 }
+
+_KINDS: Mapping[Input, str] = {"MFU": "percent", "price": "price"}
+"""Inputs that are no counts → the format of their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,17 @@ class NamedSwing:
     """A swing with its input's name and its range in words."""
 
     swing: Swing
-    name: str
-    span: str
+    name: Message
+    over: Amount
+
+    @property
+    def span(self) -> str:
+        """The range of the input."""
+        return format_value(*self.over)
 
 
 def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[NamedSwing, ...]:
-    """Those that move days, or dollars, at all, with their names; the widest first."""
+    """Return those that move days, or dollars, at all, with their names; the widest first."""
 
     def size(swing: Swing) -> float:
         return max(swing.dollars if dollars else swing.days)
@@ -39,33 +46,34 @@ def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[NamedSwing, ...]:
     # Rounding of the last digits moves nothing.
     moving = [swing for swing in swings if swing.moved(dollars=dollars) > 1e-9 * size(swing)]
     ordered = sorted(moving, key=lambda swing: -swing.moved(dollars=dollars))
-    return tuple(NamedSwing(swing, _NAMES[swing.input], _span(swing)) for swing in ordered)
+    return tuple(map(_named, ordered))
 
 
-def unrented(a: PlanEstimate) -> str:
-    """That days are shown for want of dollars; empty where there are dollars."""
+def _named(swing: Swing) -> NamedSwing:
+    over = Amount((swing.low, swing.high), _KINDS.get(swing.input, "count"))
+    return NamedSwing(swing, message(_NAMES[swing.input]), over)
+
+
+def unrented(a: PlanEstimate) -> Message | str:
+    """Return that days are shown for want of dollars; empty where there are dollars."""
     if math.isnan(a.middle.dollars):
-        return f"The price of {a.device.name} is unknown: type one as “{PRICE.label}”. These are days."
-    return f"“{PRICE.label}” is 0, for what is owned: there is no rent. These are days." if a.plan.owned else ""
+        return message("sensitivity.no_price", device=a.device.name)
+    return message("sensitivity.owned") if a.plan.owned else ""
 
 
-def _span(swing: Swing) -> str:
-    if swing.input == "MFU":
-        return interval((swing.low, swing.high))
-    if swing.input == "price":
-        return price(swing.low, swing.high)
-    return f"{format_count(swing.low, 3)}–{format_count(swing.high, 3)}"
-
-
-def moved(ordered: Sequence[NamedSwing], *, dollars: bool) -> str:
-    """Takeaway of the tornado: what moves the answer most."""
+def moved(ordered: Sequence[NamedSwing], *, dollars: bool) -> Message:
+    """Return what moves the answer most."""
     if not ordered:
-        return "Nothing here moves the answer."
+        return message("sensitivity.nothing")
     top = ordered[0]
     low, high = sorted(top.swing.dollars if dollars else top.swing.days)
-    parts = [format_money(v) if dollars else format_duration(86400 * v, 3) for v in (low, high)]
-    name = top.name[0].upper() + top.name[1:]
-    return (
-        f"**{name}** moves the answer most: over {top.span} it runs from **{parts[0]}** to **{parts[1]}**, everything "
-        "else as planned."
+    result = Amount((low, high), "dollars" if dollars else "days")
+    many = top.swing.input in ("tokens", "parameters", "accelerators")
+    return message(
+        "sensitivity.takeaway_many" if many else "sensitivity.takeaway", input=top.name, over=top.over, result=result
     )
+
+
+def moved_alt(text: Message) -> Message:
+    """Return what the picture shows."""
+    return message("sensitivity.alt", takeaway=text)

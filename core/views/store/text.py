@@ -9,11 +9,12 @@ from core.data_version import data_version
 from core.dates import format_day as day
 from core.fields import clipped
 from core.planning.comparison.comparison import ComparedPlan, calendar_result, changed_results, compare_plan
-from core.planning.comparison.entry import Entry
+from core.planning.comparison.entry import RESULTS, Entry
 from core.planning.cost.form import CALENDAR_FORM
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
 from core.views.calendar import text as calendar_text
-from core.views.comparison.text import KEPT_AS, shown
+from core.views.common.rows import row_label
+from core.views.comparison.text import shown
 from core.views.plan import text as plan_text
 from core.wording import plural
 
@@ -75,7 +76,7 @@ def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
 
 def answered(plan: ComparedPlan) -> str:
     """What the plan comes to now, in a sentence."""
-    return plan_text.sentence(plan.answer) if plan.answer else f"No answer: {plan.problem}"
+    return plan_text.headline(plan.answer) if plan.answer else f"No answer: {plan.problem}"
 
 
 def calendar(plan: SavedPlan) -> str:
@@ -106,7 +107,7 @@ def edit(item: Edit) -> str:
         return "archived" if item.new == "true" else "back on the list"
     if item.field.startswith(RESULT):
         name = item.field.removeprefix(RESULT)
-        return f"{KEPT_AS.get(name, name)}: {_amount(name, item.old)} → {_amount(name, item.new)}"
+        return f"{row_label(name) if name in RESULTS else name}: {_amount(name, item.old)} → {_amount(name, item.new)}"
     return f"{label(item.field)}: {_clipped(item.old)} → {_clipped(item.new)}"
 
 

@@ -19,7 +19,7 @@ from core.planning.sweep.sweep import RESULTS, Bools, By, Recommendation, Result
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.plan import text_limits, text_memory
-from core.views.plan.text import DECIDES, bound, steps_alone, typed_elsewhere
+from core.views.plan.text import days_basis, limit_text, steps_time, typed_elsewhere
 from core.wording import listed, percent, plural, rent
 
 _UNITS: Mapping[str, str] = {
@@ -50,7 +50,7 @@ def stays(within: Within, limits: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
     where there are neither, whether its steps can be that fast."""
     others: list[str] = []
     if not math.isnan(limits.days) and limits.days != within.days:
-        others.append(bound(Within(limits.days)))
+        others.append(limit_text(Within(limits.days)))
     if not math.isnan(limits.dollars) and limits.dollars != within.dollars:
         others.append(format_money(limits.dollars))
     if not math.isnan(limits.watts):
@@ -58,7 +58,7 @@ def stays(within: Within, limits: PlanLimits = _ONLY_MEMORY) -> tuple[str, str]:
     if not math.isnan(limits.host):
         others.append(f"{text_memory.gib(limits.host)} of host memory")
     sure = "" if limits.level == _ONLY_MEMORY.level else f" at {limits.certainty}"
-    every = others if math.isinf(within.days) else [bound(within), *others]
+    every = others if math.isinf(within.days) else [limit_text(within), *others]
     if not every:
         return "possible", "impossible"
     text = f"{listed(every)}{sure}"
@@ -178,7 +178,7 @@ def own(a: PlanEstimate, within: Within) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
     # What it rests on tells why the days of the same cluster are others where another MFU is assumed.
-    rests = f"{DECIDES if a.plan.typed_mfu else steps_alone(a)}, MFU {percent(m.mfu)} over all hours"
+    rests = f"{days_basis(a) or steps_time(a)}, MFU {percent(m.mfu)} over all hours"
     sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
@@ -196,7 +196,7 @@ def own(a: PlanEstimate, within: Within) -> str:
     elif check.met is not None and math.isfinite(check.limit):
         at = "" if a.plan.limits.level == _ONLY_MEMORY.level else f" at {a.plan.limits.certainty}"
         by = text_limits.difference(check)
-        sentences.append(f"{'meets' if check.met else 'misses'} {bound(within)} by {by}{at}")
+        sentences.append(f"{'meets' if check.met else 'misses'} {limit_text(within)} by {by}{at}")
     elif math.isfinite(check.limit):
         sentences.append(f"has an unknown {'cost' if money else 'time'}")
     return listed(sentences) + "."

@@ -14,7 +14,7 @@ from core.tensors.layout import StrideRun, TensorLayout
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
 from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
-from core.views.tensors.inside import flops, inside, memory
+from core.views.tensors.inside import flops, inside, memory, notable_bytes
 from core.views.tensors.sizes import bytes_text
 from core.views.tensors.text import layout_texts, letter, word
 
@@ -91,7 +91,7 @@ class _Picture:
                     "shape": shape,
                     "stride": stride,
                     "added": "" if refused else bytes_text(sum(result.values())),
-                    "inside": bytes_text(step.bytes_inside) if step.bytes_inside else "",
+                    "inside": bytes_text(step.bytes_inside) if notable_bytes(step) else "",
                     "total": "" if refused else bytes_text(start + end.bytes_total),
                     "held": [held.get(number, 0) for number in self.memory],
                     "once": self.trace.at_once[step.number],
@@ -258,7 +258,12 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     step = last if error else next((s for s in reversed(trace.steps) if s.verdict is not None), None)
     by_name = _annotated(error)
     by_name["fixes"] = [
-        {"instead": fix.instead, "code": fix.source, "cost": f"copies {bytes_text(fix.bytes)}"} for fix in last.fixes
+        {
+            "instead": fix.instead,
+            "code": fix.source,
+            "cost": "a view, elements in another order" if fix.reorders else f"copies {bytes_text(fix.bytes)}",
+        }
+        for fix in last.fixes
     ]
     if step is None or step.verdict is None or not step.inputs:
         return by_name if error else None

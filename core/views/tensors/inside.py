@@ -14,14 +14,22 @@ _WHAT = {
     "_log_softmax": ("the log-softmax", "log-softmaxes"),
     "_softmax": ("the softmax", "softmaxes"),
     "nonzero": ("the places that a mask picks", "lists of places that a mask picks"),
-    "": ("a number as a tensor", "numbers as tensors"),
 }
 """What a part of an operation makes, by torch's name for it: one, and several."""
 
 
+_NUMBER = 8
+"""Bytes of a single number, such as a sum before it is divided."""
+
+
+def notable_bytes(step: TraceStep) -> int:
+    """What an operation allocated besides its result, without single numbers."""
+    return step.bytes_inside - sum(block.bytes for block in step.freed if block.bytes <= _NUMBER)
+
+
 def inside(trace: Trace, step: TraceStep) -> str:
     """What the operation of ``step`` allocated besides its result, as a sentence in small markup; empty for nothing."""
-    if not step.bytes_inside:
+    if not notable_bytes(step):
         return ""
     return _operands(trace, step) or f"{_code(step)} makes inside, and frees again: {_parts(step)}."
 
@@ -33,13 +41,13 @@ def _code(step: TraceStep) -> str:
 def _parts(step: TraceStep) -> str:
     """Everything that was freed again, alike blocks together, largest first."""
     sizes: dict[str, list[int]] = {}
-    for block in step.freed:
+    for block in (block for block in step.freed if block.bytes > _NUMBER):
         sizes.setdefault(block.by, []).append(block.bytes)
     texts: list[str] = []
     for name, blocks in sorted(sizes.items(), key=lambda item: -sum(item[1])):
         one, several = _WHAT.get(name, (f"what `{name}` works on", f"blocks that `{name}` works on"))
         texts.append(f"{one if len(blocks) == 1 else f'{len(blocks)} {several}'}, {bytes_text(sum(blocks))}")
-    rest = step.bytes_inside - sum(sum(blocks) for blocks in sizes.values())
+    rest = notable_bytes(step) - sum(sum(blocks) for blocks in sizes.values())
     if rest > 0:
         texts.append(f"results that are not picked, {bytes_text(rest)}")
     return "; ".join(texts)
@@ -65,7 +73,7 @@ def _operands(trace: Trace, step: TraceStep) -> str:
 
 def most_inside(trace: Trace) -> str:
     """What the operation that allocates most besides its result does with it; empty where none does."""
-    return inside(trace, max(trace.steps, key=lambda step: step.bytes_inside))
+    return inside(trace, max(trace.steps, key=notable_bytes))
 
 
 def flops(step: TraceStep) -> str:

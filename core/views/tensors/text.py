@@ -10,8 +10,9 @@ from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import SHORT_CASTS
 from core.tensors.operations.values import MemoryFormat
 from core.tensors.tracing.steps import Kind, Trace, TraceStep, is_old, names_of, origin
-from core.views.tensors.inside import most_inside
+from core.views.tensors.inside import most_inside, notable_bytes
 from core.views.tensors.sizes import bytes_text
+from core.views.tensors.training import is_training, saved_bytes, training_headline
 from core.wording import listed
 
 KIND_WORDS: dict[Kind, str] = {
@@ -26,26 +27,10 @@ KIND_WORDS: dict[Kind, str] = {
 
 
 COPYING = frozenset(
-    [
-        "reshape",
-        "flatten",
-        "ravel",
-        "contiguous",
-        "clone",
-        "flip",
-        "roll",
-        "rearrange",
-        "picking",
-        "index_select",
-        "repeat",
-        "repeat_interleave",
-        "tile",
-        "cat",
-        "stack",
-        "diag",
-        "to",
-        *SHORT_CASTS,
-    ]
+    (
+        *("reshape", "flatten", "ravel", "contiguous", "clone", "flip", "roll", "rearrange", "picking", "index_select"),
+        *("repeat", "repeat_interleave", "tile", "cat", "stack", "diag", "to", *SHORT_CASTS),
+    )
 )
 """Operations whose new storage holds the old elements, rearranged; the others compute new values."""
 
@@ -112,6 +97,8 @@ def _outcome(trace: Trace) -> tuple[str, str]:
     last = trace.last
     if last.kind == "refused":
         return _refused(trace, last)
+    if is_training(trace):
+        return training_headline(trace)
     if last.kind == "write" and last.operation != "gradient":
         return _written(trace, last)
     if last.kind == "start":
@@ -138,30 +125,18 @@ def _asked_alone(trace: Trace) -> tuple[str, str]:
 
 def kept_bytes(trace: Trace) -> int:
     """Bytes of all storages that operations keep for backward, each counted once."""
-    named = {storage: count for step in trace.steps for storage, count in step.keeps if storage >= 0}
-    return sum(named.values()) + sum(count for step in trace.steps for storage, count in step.keeps if storage < 0)
-
-
-_FEW = 3
-"""Tensors without a gradient that a headline still names."""
+    return sum({saved.storage: saved.bytes for step in trace.steps for saved in step.keeps}.values())
 
 
 def _gradients(trace: Trace) -> tuple[str, str]:
-    """Which tensors have a gradient, which have none, and what is kept to find it."""
+    """Which tensors have a gradient, and what is saved to find it."""
     started = next(step for step in reversed(trace.steps) if step.operation == "backward")
     left = [step for step in trace.steps if step.operation == "gradient" and step.number > started.number]
     made = sum(step.bytes_allocated for step in left)
     names = list(dict.fromkeys(step.name for step in left))
-    named = trace.last.names
-    none = [name for name in named if not name.endswith(".grad") and f"{name}.grad" not in named]
     added = f", **{bytes_text(made)}**" if made else ", added to those that were there"
     who = f"a gradient at {_listed(names)}{added}" if names else "no gradient anywhere"
-    detail = f"For it, the operations keep {bytes_text(kept_bytes(trace))} of tensors until then."
-    without = f", and None at {_listed(none)}" if len(none) <= _FEW and none else ""
-    if none:
-        whose = "Those with None" if without else f"`.grad` is None at {_listed(none)}: they"
-        detail += f" {whose} are leaves that ask for none, and results in between."
-    return f"`{_short(started.expression)}` leaves {who}{without}.", detail
+    return f"`{_short(started.expression)}` leaves {who}.", f"Saved for it: {bytes_text(saved_bytes(trace))}."
 
 
 def _refused(trace: Trace, step: TraceStep) -> tuple[str, str]:
@@ -188,21 +163,14 @@ def _refused(trace: Trace, step: TraceStep) -> tuple[str, str]:
     if verdict is not None:
         return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
     of = f" on a tensor of shape {shape_text(tried.layout.shape)}" if tried.storage >= 0 else ""
-    why = step.reason.rstrip("?") or next((why for part, why in _GRADIENTS.items() if part in step.error_message), "")
+    why = step.reason.rstrip("?")
     reason = f": {why}" if why else of
-    who = "einops" if step.error_type == "EinopsError" else "torch"
     lines = step.error_message.strip().splitlines() or [""]
-    text = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
+    text = f"{step.error_type}: {lines[-1 if step.error_type == 'EinopsError' else 0].strip()}"  # which names it last
     if trace.suits:
         reason = f" on x of {trace[0].dtype}: choose **{trace.suits} as Element type**, and it runs"
-    return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(text, 200)
+    return f"`{_short(step.source)}` **fails**{reason}.", _short(text, 200)
 
-
-_GRADIENTS = {
-    "does not require grad": "nothing that it came from asks for a gradient, or it was made under `no_grad`",
-    "implicitly created only for scalar": "gradients begin at a single number, such as its `.sum()`",
-}
-"""Part of torch's message → why there is no backward."""
 
 PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
 """Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""
@@ -336,7 +304,8 @@ def _copied(trace: Trace) -> tuple[str, str]:
     table = {step.number: sum(trace.made_by(step).values()) for step in done}
     result = [step for step in done if table[step.number]]
     total, steps = bytes_text(trace.bytes_copied), len(done)
-    inside = f" and **{bytes_text(trace.bytes_inside)}** inside, freed again" if trace.bytes_inside else ""
+    noted = any(map(notable_bytes, trace.steps))
+    inside = f" and **{bytes_text(trace.bytes_inside)}** inside, freed again" if noted else ""
     if len(result) > 1:
         names = ", ".join(f"`{_short(step.source)}` {bytes_text(table[step.number])}" for step in result[:_NAMED])
         names += f", and {len(result) - _NAMED:,} more" if len(result) > _NAMED else ""

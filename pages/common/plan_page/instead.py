@@ -10,6 +10,8 @@ import streamlit as st
 
 from core.budget.equations import BudgetError
 from core.fields import Form, ParsedForm
+from core.messages import message
+from core.planning.comparison.comparison import suggested
 from core.planning.form.layout import LAYING, OWN_LAYOUT_FIELDS
 from core.planning.form.training import METHOD
 from core.planning.largest_model import DoesNotFitError
@@ -19,7 +21,7 @@ from core.training.trained import TrainedError
 from core.views.plan.text import EXAMPLE_SHOWN
 from core.views.plan.text_memory import field_of
 from core.views.search.text import too_many
-from core.wording import listed, plain
+from core.wording import plain
 from pages.common.inputs import Inputs
 
 T = TypeVar("T")
@@ -40,13 +42,13 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, other
         st.session_state[key] = inputs.reading
         return result
     except (BudgetError, LayoutError, SpaceError) as wrong:
-        problem, (message, at_fault) = wrong, _message_and_field(inputs.form, wrong)
+        problem, (reason, at_fault) = wrong, _message_and_field(inputs.form, wrong)
     last = st.session_state.get(key)
     if last and not _of_own_layout(inputs, at_fault):
-        result, instead = work(last), f"Still showing the last {what}."
+        result, instead = work(last), message("error.shown.last", plan=suggested(last.texts))
     else:
         result, instead = otherwise(problem) if otherwise else first_possible(inputs, work, problem)
-    inputs.fail(message, instead)
+    inputs.fail(reason, instead)
     return result
 
 
@@ -54,9 +56,9 @@ def _message_and_field(form: Form, problem: Problem) -> tuple[str, str]:
     """A problem's message and the id of the field at fault."""
     if isinstance(problem, TrainedError):
         field = form[field_of(problem)]
-        return f"{field.label}: {problem}", field.id
+        return message("error.field", field=field.label, problem=str(problem)), field.id
     if isinstance(problem, LayoutError):
-        return f"The layout cannot be: {problem}", field_of(problem)
+        return message("error.invalid_layout", problem=str(problem)), field_of(problem)
     return plain(too_many(problem)) if isinstance(problem, SpaceError) else str(problem), problem.field
 
 
@@ -78,6 +80,8 @@ def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], problem: Pro
             usual[at_fault] = f"{needed:,}"
         with suppress(ValueError):
             result = work(inputs.form.parse({**texts, **usual}))
-            named = [f"{inputs.form[name].label} “{text}”" for name, text in usual.items()]
-            return result, f"Showing it with {listed(named)}."
+            named = [
+                message("error.shown.field", field=inputs.form[name].label, text=text) for name, text in usual.items()
+            ]
+            return result, message("error.shown.with", fields=named)
     return work(inputs.form.parse({})), EXAMPLE_SHOWN

@@ -11,8 +11,7 @@ from core.wording import known
 from pages.common import show
 
 
-def draw_repeated_runs(answers: Iterable[PlanEstimate]) -> None:
-    """Draw what each published run took that one of the answers repeats, and its source."""
+def repeated_notices(answers: Iterable[PlanEstimate]) -> list[show.Html]:
+    """Return what each published run took that one of the answers repeats, and its source."""
     found = {repeated_run(a, run): run for a in answers for run in repeated_runs(a)}
-    for line, run in found.items():
-        show.source(f"{run.source} ({known(run.confidence)})", after=line)
+    return [show.sourced(f"{run.source} ({known(run.confidence)})", after=line) for line, run in found.items()]

@@ -1,0 +1,91 @@
+"""Quantities as rows, which pages, tables, and files print alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from core.messages import Message, message
+from core.units import UNIT, Kind, format_quantity
+from core.wording import format_value, span
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One quantity that a page, a table, or a file shows.
+
+    key: a name that does not change. value: of the middle, in the base unit of ``kind``; a text where it is no number.
+    pessimistic, optimistic: of its scenarios, NaN without any. note: what it rests on. formula: the name of the
+    formula that it was computed by; empty where it was entered.
+    """
+
+    key: str
+    label: Message
+    value: float | str
+    kind: Kind = "number"
+    pessimistic: float = math.nan
+    optimistic: float = math.nan
+    note: str = ""
+    formula: str = ""
+
+    @property
+    def has_range(self) -> bool:
+        """Whether its scenarios differ."""
+        return not math.isnan(self.pessimistic) and not math.isclose(self.pessimistic, self.optimistic, rel_tol=1e-9)
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row for a reader: label, pessimistic, median, optimistic, note; three digits where it has a
+        range."""
+        return (self.label, *self._three(self._written), self.note)
+
+    def range_cells(self, digits: int = 4) -> tuple[str, str]:
+        """Return the median and the range for a reader, the range empty where there is none. digits: of a single value;
+        three where it has a range."""
+        worst, middle, best = self._three(self._written, digits)
+        low, high = (best, worst) if self.pessimistic > self.optimistic else (worst, best)
+        return middle, span(low, high) if self.has_range else ""
+
+    def _written(self, value: float, digits: int) -> str:
+        return format_value(value, "dollars") if self.kind == "usd" else format_quantity(value, self.kind, digits)
+
+    @property
+    def unit(self) -> str:
+        """The base unit of its value; empty where it has none."""
+        return "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
+
+    def raw(self) -> tuple[str, ...]:
+        """Return the row for a program: every number in full, in the unit named; empty where unknown or never."""
+        three = self._three(lambda value, _: repr(value) if math.isfinite(value) else "")
+        return (self.label, *three, self.unit, self.note)
+
+    def _three(self, write: Callable[[float, int], str], single: int = 4) -> tuple[str, str, str]:
+        if isinstance(self.value, str):
+            return "", self.value, ""
+        # Things that come whole are counted whole; a share has one digit fewer than asked for.
+        whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
+        if not self.has_range:
+            return "", write(self.value, 15 if whole else single), ""
+        digits = 15 if whole else 4 if self.kind == "ratio" else 3
+        return write(self.pessimistic, digits), write(self.value, digits), write(self.optimistic, digits)
+
+
+_COMPARED: Mapping[str, str] = {
+    "days": "row.days",
+    "steps_days": "row.steps_time",
+    "dollars": "row.dollars",
+    "accelerators": "row.accelerators",
+    "tokens": "row.tokens",
+    "parameters": "row.parameters",
+    "mfu": "row.mfu",
+    "memory_bytes": "row.memory_bytes",
+    "usable_bytes": "row.usable_bytes",
+    "watt_hours": "row.watt_hours",
+    "peak_watts": "row.peak_watts",
+}
+"""Keys of the rows that plans are compared by, and kept with them → their labels."""
+
+
+def row_label(key: str) -> Message:
+    """Return the label of a row by its key, of those that plans are compared by."""
+    return message(_COMPARED[key])
