@@ -98,26 +98,47 @@ def template(text: str) -> Template:
     return Template(tuple(parts), end)
 
 
-@cached("tables_kept")
-def catalog_entries() -> Mapping[str, MessageEntry]:
-    """Return every entry by id. Raises `MessageError` for an id that stands twice or in the file of another."""
+@cached("results_kept")
+def topic_entries(topic: str) -> Mapping[str, MessageEntry]:
+    """Return the entries of ``assets/text/<topic>.po`` by id. Raises `MessageError` for an id that stands twice or in
+    the file of another topic."""
     from babel.messages.pofile import read_po  # where the first sentence is needed and not before
 
+    path = _FOLDER / f"{topic}.po"
+    if topic not in catalog_topics():
+        return {}
     entries: dict[str, MessageEntry] = {}
-    for path in sorted(_FOLDER.glob("*.po")):
-        with path.open("rb") as file:
-            messages = read_po(file, abort_invalid=True)
-        for row in messages:
-            key, decides = (row.id[0], row.id[1]) if isinstance(row.id, (tuple, list)) else (row.id, "")
-            if not key:  # the header
-                continue
-            texts = (row.string,) if isinstance(row.string, str) else tuple(row.string or ())
-            forms = [template(text) for text in texts]
-            names = frozenset(name for form in forms for _, name, _ in form.parts) | ({decides} - {""})
-            if key in entries or key.partition(".")[0] != path.stem:
-                raise MessageError(f"{path.name}: {key} stands twice, or in the wrong file.")
-            entries[key] = MessageEntry(forms[0], forms[-1], decides, names)
+    with path.open("rb") as file:
+        messages = read_po(file, abort_invalid=True)
+    for row in messages:
+        key, decides = (row.id[0], row.id[1]) if isinstance(row.id, (tuple, list)) else (row.id, "")
+        if not key:  # the header
+            continue
+        texts = (row.string,) if isinstance(row.string, str) else tuple(row.string or ())
+        forms = [template(text) for text in texts]
+        names = frozenset(name for form in forms for _, name, _ in form.parts) | ({decides} - {""})
+        if key in entries or key.partition(".")[0] != topic:
+            raise MessageError(f"{path.name}: {key} stands twice, or in the wrong file.")
+        entries[key] = MessageEntry(forms[0], forms[-1], decides, names)
     return entries
+
+
+@cached("tables_kept")
+def catalog_topics() -> tuple[str, ...]:
+    """Return the names of the catalog's files."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.po")))
+
+
+def catalog_entries() -> Mapping[str, MessageEntry]:
+    """Return every entry by id."""
+    return {key: entry for topic in catalog_topics() for key, entry in topic_entries(topic).items()}
+
+
+def _entry(id: str) -> MessageEntry:
+    entry = topic_entries(id.partition(".")[0]).get(id)
+    if entry is None:
+        raise MessageError(f"There is no message {id}.")
+    return entry
 
 
 def message(id: str, /, **values: Any) -> Message:
@@ -126,9 +147,7 @@ def message(id: str, /, **values: Any) -> Message:
     A value of a number's format is a float, or a tuple of low and high for a range. A name, or what a user typed, is
     escaped. Raises `MessageError` for an unknown id, and where values are missing or are none of the template's.
     """
-    entry = catalog_entries().get(id)
-    if entry is None:
-        raise MessageError(f"There is no message {id}.")
+    entry = _entry(id)
     if entry.names != values.keys():
         raise MessageError(f"{id} takes {sorted(entry.names)}, not {sorted(values)}.")
     one = entry.decides and plural(values[entry.decides], "x") == "x"
@@ -138,5 +157,5 @@ def message(id: str, /, **values: Any) -> Message:
 def pick_message(id: str, /, **values: Any) -> Message:
     """Return the sentence ``id`` of a table whose templates use some of these values each. Raises `MessageError` for an
     unknown id, and where values are missing."""
-    entry = catalog_entries().get(id)
-    return message(id, **{name: value for name, value in values.items() if entry is None or name in entry.names})
+    names = _entry(id).names
+    return message(id, **{name: value for name, value in values.items() if name in names})

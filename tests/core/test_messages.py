@@ -19,6 +19,9 @@ ROOT = Path(__file__).parents[2]
 CALLS = ("message", "pick_message")
 
 
+entries = cache(catalog_entries)
+
+
 def tables(tree: ast.Module) -> dict[str, ast.expr]:
     """The values of a module's own names."""
     found: dict[str, ast.expr] = {}
@@ -53,7 +56,7 @@ def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> se
     wanted, seen, ids = [call.args[0]], set[str](), set[str]()
     while wanted:
         node = wanted.pop()
-        ids |= texts(node) & catalog_entries().keys()
+        ids |= texts(node) & entries().keys()
         for name in names_in(node) - seen:
             seen.add(name)
             wanted += [module[name]] if name in module else []
@@ -88,12 +91,12 @@ def calls_in(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
 
 
 def test_every_call_names_an_entry_and_gives_its_values() -> None:
-    entries, faults = catalog_entries(), list[str]()
+    faults = list[str]()
     for place, rows in calls().items():
         for kind, ids, names in rows:
             faults += [] if ids else [f"{place}: no entry has the id that is asked for"]
             for name in ids:
-                wanted = entries[name].names
+                wanted = entries()[name].names
                 right = wanted <= names if kind == "pick_message" else wanted == names
                 faults += [] if right else [f"{place}: {name} takes {sorted(wanted)}, not {sorted(names)}"]
     assert faults == []
@@ -101,13 +104,13 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
-    assert sorted(catalog_entries().keys() - used) == []
+    assert sorted(entries().keys() - used) == []
 
 
 def test_every_placeholder_has_a_format_that_exists() -> None:
     parts = [
         (name, kind)
-        for name, entry in catalog_entries().items()
+        for name, entry in entries().items()
         for one in (entry.one, entry.many)
         for _, _, kind in one.parts
     ]
@@ -119,7 +122,7 @@ def test_every_entry_keeps_to_the_marks_of_the_house() -> None:
     """Bold ends where it begins, quotes are curly, and no dash is an em dash."""
     faults = [
         name
-        for name, entry in catalog_entries().items()
+        for name, entry in entries().items()
         for one in (entry.one, entry.many)
         for text in ["".join(f"{before}x" for before, _, _ in one.parts) + one.end]
         if text.count("**") % 2 or re.search(r"[\"'—]|  |\d %|\.\.", text) or text != text.strip(" \n")
