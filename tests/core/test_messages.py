@@ -109,10 +109,7 @@ def test_every_entry_is_used() -> None:
 
 def test_every_placeholder_has_a_format_that_exists() -> None:
     parts = [
-        (name, kind)
-        for name, entry in entries().items()
-        for one in (entry.one, entry.many)
-        for _, _, kind in one.parts
+        (name, kind) for name, entry in entries().items() for one in (entry.one, entry.many) for _, _, kind in one.parts
     ]
     assert [(name, kind) for name, kind in parts if kind not in FORMATS.keys() | TEXT_FORMATS.keys()] == []
     assert {kind for _, kind in parts} >= {"text", "days", "percent", "dollars", "GiB"}

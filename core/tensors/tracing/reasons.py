@@ -45,7 +45,11 @@ def reason(
         return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
     if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
         return step.operation.why
-    if kind == "same" and step.form not in ("name", "piece") and step.operation.group != "Memory layout changed in place":
+    if (
+        kind == "same"
+        and step.form not in ("name", "piece")
+        and step.operation.group != "Memory layout changed in place"
+    ):
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does
