@@ -14,6 +14,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from core.fields import LINK_VERSION, VERSION, Form
+from core.messages import topic_entries
 from pages.common import show
 from pages.common.registry import PageSpec
 from pages.compute.form import PANELS
@@ -52,6 +53,17 @@ def words(app: AppTest) -> str:
     """Everything said in HTML, with ordinary spaces, without the stylesheet and the definitions of terms."""
     found = [block.proto.body for block in app.get("html") if 'class="np-terms"' not in block.proto.body]
     return html.unescape("\n".join(body for body in found if not body.startswith("<style>")).replace("\u00a0", " "))
+
+
+def said_by(app: AppTest, id: str) -> str:
+    """The first block that has the entry ``id`` of the catalog in it, whatever its values; empty without one."""
+    entry = topic_entries(id.partition(".")[0])[id]
+    parts = [
+        [re.escape(text.replace("**", "")) for text in (*(p[0] for p in f.parts), f.end)]
+        for f in (entry.one, entry.many)
+    ]
+    wanted = re.compile("|".join(".{1,80}?".join(texts) for texts in parts))
+    return next((said for said in map(stripped, words(app).splitlines()) if wanted.search(said)), "")
 
 
 def stripped(text: str) -> str:

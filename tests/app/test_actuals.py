@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning.measured import parse_own_runs
 from pages.common.registry import COMPUTE
-from tests.app.plan_pages import bodies, fold, linked, opened, stripped
+from tests.app.plan_pages import bodies, fold, linked, opened, said_by
 
 OPENED = {"actuals": "true", "until": "200 days"}
 SHORT = "days,tokens\n0,0\n20,1T\n40,2.2T"
@@ -20,7 +20,7 @@ def paste(app: AppTest, log: str) -> AppTest:
 
 
 def verdict(app: AppTest) -> str:
-    return next((said for body in bodies(app, "np-takeaway") if "At this pace" in (said := stripped(body))), "")
+    return said_by(app, "actuals.progress")
 
 
 def test_an_example_is_drawn_and_counts_as_a_run_of_ones_own() -> None:
