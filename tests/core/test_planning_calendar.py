@@ -363,7 +363,7 @@ def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("changed", "text"),
-    [({"n": "10T", "mfu": "40%"}, "The model does not fit"), ({"tp": "7", "mfu": "40%"}, "cannot be laid out so")],
+    [({"n": "10T", "mfu": "40%"}, "The model does not fit"), ({"tp": "7", "mfu": "40%"}, "Invalid layout")],
 )
 def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[str, str], text: str) -> None:
     lost, saved = calendar_text.unfitting(replaced({**ONE, **changed}).schedule())

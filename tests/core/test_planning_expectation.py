@@ -418,7 +418,7 @@ def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
     assert beyond_evidence(usual) == ()
     for changed, kind, most, model in (
         ({"accelerators": 1e6}, "accelerators", 16_384, "Llama-3.1 405B"),
-        ({"tokens": 1e14}, "tokens", 40e12, "Llama-4 Scout"),
+        ({"tokens": 1e14}, "tokens", 40e12, "Llama-4 Scout 17Bx16E"),
         ({"params": 1e13}, "parameters", 405.9e9, "Llama-3.1 405B"),
         ({"accelerator": "MI300X"}, "no run", math.nan, ""),
         ({"width": "4-bit"}, "no rate", math.nan, ""),
