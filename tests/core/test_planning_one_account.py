@@ -465,7 +465,7 @@ def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
     "texts",
     [
         {"model": "Llama 3.3 70B", "tokens": "1.5T"},
-        {"model": "DeepSeek-V3", "tokens": "3T", "gpu": "H800 SXM"},
+        {"model": "Mixtral 8x7B", "tokens": "3T", "gpu": "H800 SXM"},
         {"model": "Llama 3.1 8B", "tokens": "200B", "mfu": "30-45%"},
         {"n": "70B", "tokens": "1T", "tp": "8", "pp": "5"},
         {"n": "70B", "tokens": "400B", "gpu": "TPU v5p"},

@@ -341,7 +341,7 @@ def test_the_fewest_accelerators_that_are_enough() -> None:
     assert (sweep.x.texts[column], sweep.y.texts[row]) == ("2,048", "40%")
     text = sweep_text.sentence(sweep, picked)
     assert "2,048 H100 SXM" in text
-    assert "40%" in text
+    assert "40%" in text.replace(" %", "%")
     assert "1,024" in text  # the next fewer, which are not enough
 
 
@@ -443,7 +443,7 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
     assert recommend(sweep) is None
     text = sweep_text.sentence(sweep, None)
     assert "512 H100 SXM" in text
-    assert "60%" in text
+    assert "60%" in text.replace(" %", "%")
 
 
 def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
