@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -232,14 +232,11 @@ class Inputs:
             # Not by way of session state, which a browser obeys: where a server took over from another one, what was
             # typed in the meantime stands in the browser alone.
             first[key] = self._field_texts[field.id][: field.max_chars]
-        field = replace(
-            field,
-            default=first.get(key, field.default),
-            label=label or field.label,
-            placeholder=placeholder or field.placeholder,
-        )
+        field = field.with_default(first.get(key, field.default))
         seen = "collapsed" if bare else "visible"
-        content = widgets.drawn(field, key=key, on_change=changed, label_visibility=seen)
+        content = widgets.drawn(
+            field, label=label, placeholder=placeholder, key=key, on_change=changed, label_visibility=seen
+        )
         if field.id not in self._in_state and widgets.text_of(field, content) != field.default:
             self._outdated = True  # the browser had more to say of it than the address
 

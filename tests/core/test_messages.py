@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, message, template
+from core.planning.form.plan_form import PLAN_FIELDS
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
 
@@ -104,6 +107,9 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
+    for field in PLAN_FIELDS:
+        own = f"field.{field.id}"
+        used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
     assert sorted(entries().keys() - used) == []
 
 
@@ -125,6 +131,15 @@ def test_every_entry_keeps_to_the_marks_of_the_house() -> None:
         if text.count("**") % 2 or re.search(r"[\"'—]|  |\d %|\.\.", text) or text != text.strip(" \n")
     ]
     assert [name for name in faults if not name.startswith(("limits.misses.", "rates.by"))] == []
+
+
+def test_every_field_of_a_plan_has_a_label_of_its_own() -> None:
+    """No two fields of one part are called the same, and importing them reads no catalog."""
+    named = [(field.part, field.label) for field in PLAN_FIELDS]
+    assert len(set(named)) == len(named)
+    assert all(label for _, label in named)
+    script = "import sys, core.planning.form.plan_form; assert 'babel.messages.pofile' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
 def test_message_takes_just_its_values() -> None:
