@@ -231,14 +231,10 @@ def choice(
         typed = text[: limit("number_chars")]
         reason, near = why_not(typed) if why_not else "", suggestions(typed, names)
         kind = "reason" if reason else "near" if near else "few" if len(names) <= _LISTED else "many"
-        values = {
-            "entered": clipped(text),
-            "reason": reason,
-            "near": near,
-            "options": names,
-            "count": float(len(names)),
-        }
-        raise QuantityError(pick_message(_NO_OPTION[kind], **values))
+        entered, count = clipped(text), float(len(names))
+        raise QuantityError(
+            pick_message(_NO_OPTION[kind], entered=entered, reason=reason, near=near, options=names, count=count)
+        )
 
     return Field(
         id, label, default, read, "segments" if few else "choice", names, short=tuple(short), part=part, help=help
@@ -282,8 +278,14 @@ class Problem:
     """A text that could not be read: the field's id, what is wrong, and which text counts instead."""
 
     field: str
-    message: str
-    used: str = ""
+    reason: str
+    used: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what counts instead."""
+        used = message("input.still", text=self.used) if self.used else message("input.taken_as_empty")
+        return f"{self.reason} {used}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +356,7 @@ class Form:
             except QuantityError as wrong:
                 text = (good or {}).get(item.id, item.default)
                 values[item.id] = self._value(item, text)
-                used = message("input.still", text=text) if text else message("input.taken_as_empty")
-                problems.append(Problem(item.id, f"{wrong.about(item.label)} {used}", text))
+                problems.append(Problem(item.id, wrong.about(item.label), text))
             used_texts[item.id] = text
         other = {name: text for name, text in self.derive(values).items() if text != used_texts[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}

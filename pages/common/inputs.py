@@ -20,6 +20,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import LINK_VERSION, SHARED, VERSION, Field, Form, ParsedForm, as_typed, query_of, read_version, switch
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import EntryKind
 from core.units import QuantityError
 from pages.common import comparison_list, widgets
@@ -252,7 +253,7 @@ class Inputs:
             try:
                 field.parse(linked)
             except QuantityError as problem:  # the widget will not take it up
-                self.fail(problem.about(field.label), f"Using {field.default}.")
+                self.fail(problem.about(field.label), message("input.still", text=field.default))
         if field.kind == "lines":
             more["on_change"] = partial(widgets.cut, key)
         text = widgets.text_of(field, widgets.drawn(field, key=key, bind="query-params", **more))
@@ -265,7 +266,7 @@ class Inputs:
         except QuantityError as problem:
             text = self.last_good(field.id, field.default)
             value = field.parse(text)
-            self.fail(problem.about(field.label), f"Still using {text}.")
+            self.fail(problem.about(field.label), message("input.still", text=text))
         self.address_texts[key] = text
         return value
 
@@ -274,7 +275,8 @@ class Inputs:
         wanted = set(names)
         new = [p for p in self.reading.problems if p.field in wanted - self._said]
         self._said |= wanted
-        return [problem.message for problem in new]
+        shared = self.form.shared  # what counts instead of these is said over the answer
+        return [problem.reason if problem.field in shared else problem.message for problem in new]
 
     def presets(
         self,

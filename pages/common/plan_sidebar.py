@@ -125,6 +125,7 @@ _TOP_ROWS: Rows = (
     (COUNT, NETWORK),
     TRAINING_SOFTWARE,
     (MFU, PRICE),
+    MFU_KIND,
     (DEADLINE, MOST_DOLLARS),
 )
 _OF_METHOD: Mapping[str, Rows] = {
@@ -153,22 +154,22 @@ def _trained(plan: Plan) -> Rows:
     return (METHOD, *_OF_METHOD[plan.trained.method], *_FINE_TUNING)
 
 
-def _precision(plan: Plan) -> Rows:
-    return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (MFU_KIND,)))
+def _precision(_: Plan) -> Rows:
+    return (OPTIMIZER, POLICY, DTYPE)
 
 
 _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
-    "precision": ("Precision", _precision),
+    "precision": (message("sidebar.precision"), _precision),
     "layout": (
-        "Layout",
+        message("sidebar.layout"),
         lambda plan: (
             LAYING, *(_own_layout(plan.layout) if plan.own_layout else ()), TUNING, IMPLEMENTATION, (KERNEL, LOSS),
             (CHUNKS, OVERHEAD, SLACK),
         ),
     ),
-    "trained": ("What is trained", _trained),
-    "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
-    "experience": ("Node, rates, own runs", lambda _: (MATURITY, OWN_RUNS, PER_NODE)),
+    "trained": (message("sidebar.trained"), _trained),
+    "limits": (message("sidebar.limits"), lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
+    "experience": (message("sidebar.experience"), lambda _: (MATURITY, OWN_RUNS, PER_NODE)),
 }  # fmt: skip
 """Fields that are asked less often: the name of a box over the page → its title and its rows."""
 
@@ -249,7 +250,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
         if projecting():
             return
         _remember(st.session_state[PLAN_TEXTS])
-        with show.guarded("The plan"):
+        with show.guarded(message("sidebar.plan")):
             _fields(inputs, plan_of(inputs.reading))
 
 
@@ -259,7 +260,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
         _rows(inputs, _TOP_ROWS, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
             if plan.model == OWN_SHAPE:
-                with _box("shape", "Shape") as opened:
+                with _box("shape", message("sidebar.shape")) as opened:
                     if opened:
                         own_shape(inputs)
             for name, (title, rows) in _MORE.items():
@@ -297,6 +298,7 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
     hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
+    hidden += [] if plan.typed_mfu else [MFU_KIND]
     hidden += [PARAMETERS] if plan.catalog_model or plan.lacks_model else []
     hidden += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
@@ -344,7 +346,7 @@ def _measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     machine = device.machine()
     if machine.kind == "cuda" and is_this_machine(plan.accelerator, machine.gpus[0]):
-        show.next_page("Measure on this GPU", MEASURE, {})
+        show.next_page(message("sidebar.measure"), MEASURE, {})
 
 
 # ------------------------------------------------------------------------------ what can be done with it
@@ -418,11 +420,19 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
         marks = "".join(f'<i class="np-changed-{name}"></i>' for name in now.changed)
         st.html(f'<p class="np-plan">{bold}{safe_text(summary)}{marks}</p>')
         with st.container(key="np-acts", horizontal=True, gap="xxsmall"):
-            st.button("Undo", key="plan:undo", on_click=undo, type="tertiary", disabled=not st.session_state.get(_PAST))
-            st.button("New", key="plan:new", on_click=anew, type="tertiary")
+            st.button(
+                message("sidebar.undo"),
+                key="plan:undo",
+                on_click=undo,
+                type="tertiary",
+                disabled=not st.session_state.get(_PAST),
+            )
+            st.button(message("sidebar.new"), key="plan:new", on_click=anew, type="tertiary")
             saving(inputs, inputs.reading.texts if kind == "calendar" else texts, kind)
             # The plan is taken where it is drawn: a callback would have that of before a field just changed.
-            if st.button("Compare", key="plan:add", type="tertiary", help="Add this plan to the comparison"):
+            if st.button(
+                message("sidebar.compare"), key="plan:add", type="tertiary", help=message("sidebar.compare_help")
+            ):
                 entry = entry_of(name_of(held()) or suggested(texts, comparison_list.plans()), texts)
                 error = comparison_list.offer(with_saved_results(entry))
             comparison_list.way_there()
@@ -477,11 +487,24 @@ def draw_page(draw: Callable[[Inputs], None]) -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
             show.alerts(page_run().wrong, "np-again np-error")
         inputs = page_run().inputs
+        _last_valid(inputs)
         asks = inputs.page in (COMPUTE, HOME)
         lacks_model = (plan_of if asks else plan_as_given)(inputs.reading).lacks_model
         (_without_model if lacks_model and inputs.page != COMPARE else draw)(inputs)
 
     show.guarded_draw(page)()
+
+
+def _last_valid(inputs: Inputs) -> None:
+    """Say of which inputs the answer is, where fields of the plan have texts that cannot be used."""
+    wrong = [problem for problem in inputs.reading.problems if problem.field in inputs.form.shared]
+    used = [
+        message("error.shown.field", field=label, text=one.used) if one.used else message("sidebar.empty", field=label)
+        for one in wrong
+        for label in (inputs.form[one.field].label,)
+    ]
+    if used:
+        show.note(message("sidebar.last_valid", fields=used))
 
 
 def _without_model(inputs: Inputs) -> None:

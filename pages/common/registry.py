@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.limits import cached
+from core.messages import message
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,119 +42,112 @@ class PageSpec:
 
 HOME = PageSpec(
     id="home",
-    title="Home",
+    title=message("page.home"),
     url_path="",
     prefix="h",
-    lead="Training a language model costs bits, bytes, FLOPs, days and dollars. Change any number below and read "
-    "the answer; every page behind it shows why.",
+    lead=message("page.home.lead"),
     default=True,
-    heading="Three napkin questions",
+    heading=message("page.home.heading"),
     plans=True,
 )
 FLOATS = PageSpec(
     id="floats",
-    title="Float formats",
+    title=message("page.floats"),
     url_path="float-formats",
     prefix="f",
-    lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
-    "and compare what each format keeps and loses.",
+    lead=message("page.floats.lead"),
 )
 TENSORS = PageSpec(
     id="tensors",
-    title="Tensor views",
+    title=message("page.tensors"),
     url_path="tensor-views",
     prefix="t",
-    lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
+    lead=message("page.tensors.lead"),
 )
 LECTURE = PageSpec(
     id="lecture",
-    title="Lecture",
-    heading="The lecture, checked",
+    title=message("page.lecture"),
+    heading=message("page.lecture.heading"),
     url_path="lecture",
     prefix="l",
-    lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
-    "behind these pages, with a verdict.",
+    lead=message("page.lecture.lead"),
 )
 EXERCISES = PageSpec(
     id="exercises",
-    title="Exercises",
+    title=message("page.exercises"),
     url_path="exercises",
     prefix="e",
-    lead="Predict first, then see, with the reason: floats, views, FLOPs and memory, ten to a sheet.",
+    lead=message("page.exercises.lead"),
 )
 GLOSSARY = PageSpec(
     id="glossary",
-    title="Glossary",
+    title=message("page.glossary"),
     url_path="glossary",
     prefix="g",
-    lead="The terms that these pages use, from 6ND to ZeRO: one definition each, with the work it comes from.",
+    lead=message("page.glossary.lead"),
 )
 COMPUTE = PageSpec(
     id="compute",
-    title="Compute budget",
+    title=message("page.compute"),
     url_path="compute-budget",
     prefix="c",
-    lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
+    lead=message("page.compute.lead"),
     plans=True,
 )
 MEMORY = PageSpec(
     id="memory",
-    title="Training memory",
+    title=message("page.memory"),
     url_path="training-memory",
     prefix="m",
-    lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
+    lead=message("page.memory.lead"),
     plans=True,
 )
 PARALLEL = PageSpec(
     id="parallel",
-    title="Parallel plan",
+    title=message("page.parallel"),
     url_path="parallel-plan",
     prefix="s",
-    lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
+    lead=message("page.parallel.lead"),
     plans=True,
 )
 WHAT_IF = PageSpec(
     id="what_if",
-    title="What if",
+    title=message("page.what_if"),
     url_path="what-if",
     prefix="w",
-    lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
-    "the plan.",
+    lead=message("page.what_if.lead"),
     plans=True,
 )
 CALENDAR = PageSpec(
     id="calendar",
-    title="Calendar",
-    heading="Calendar and cost",
+    title=message("page.calendar"),
+    heading=message("page.calendar.heading"),
     url_path="calendar",
     prefix="y",
-    lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
-    "sequence, experiments beside them, maintenance, a deadline.",
+    lead=message("page.calendar.lead"),
     plans=True,
 )
 COMPARE = PageSpec(
     id="compare",
-    title="Compare",
+    title=message("page.compare"),
     url_path="compare",
     prefix="k",
-    lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
-    "Change any number and see what follows.",
+    lead=message("page.compare.lead"),
     plans=True,
 )
 SAVED = PageSpec(
     id="saved",
-    title="Saved plans",
+    title=message("page.saved"),
     url_path="saved-plans",
     prefix="r",
-    lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
-    "others.",
+    lead=message("page.saved.lead"),
 )
 MEASURE = PageSpec(
     id="measure",
-    title="Measure",
+    title=message("page.measure"),
     url_path="measure",
     prefix="d",
-    lead="What this machine really does, next to what its datasheet promises, and into the plan.",
+    lead=message("page.measure.lead"),
 )
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
@@ -162,6 +156,14 @@ GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "Plan": (COMPUTE, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR, SAVED),
     "Measure": (MEASURE,),
 }
+GROUP_TITLES: Mapping[str, str] = {
+    "": "",
+    "Learn": message("page.group.learn"),
+    "Plan": message("page.group.plan"),
+    "Measure": message("page.group.measure"),
+}
+"""A group → its name in the menu."""
+
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)
 PAGE: Mapping[str, PageSpec] = {page.id: page for page in PAGES}
 """Each by its id."""

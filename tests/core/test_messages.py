@@ -71,18 +71,17 @@ def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> se
 def calls() -> dict[str, list[tuple[str, set[str], set[str]]]]:
     """Where messages are asked for: place → kind of call, ids, names of values."""
     found: dict[str, list[tuple[str, set[str], set[str]]]] = {}
-    for folder in ("core", "pages"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            source = path.read_text(encoding="utf-8")
-            if "message(" not in source or path.name == "messages.py":
-                continue
-            tree = ast.parse(source)
-            module = tables(tree)
-            for function, call in calls_in(tree):
-                names = {keyword.arg or "**" for keyword in call.keywords}
-                kind = call.func.id if isinstance(call.func, ast.Name) else ""
-                place = f"{path.relative_to(ROOT)}:{call.lineno}"
-                found.setdefault(place, []).append((kind, ids_of(call, function, module), names))
+    for path in sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
+        source = path.read_text(encoding="utf-8")
+        if "message(" not in source or path.name == "messages.py":
+            continue
+        tree = ast.parse(source)
+        module = tables(tree)
+        for function, call in calls_in(tree):
+            names = {keyword.arg or "**" for keyword in call.keywords}
+            kind = call.func.id if isinstance(call.func, ast.Name) else ""
+            place = f"{path.relative_to(ROOT)}:{call.lineno}"
+            found.setdefault(place, []).append((kind, ids_of(call, function, module), names))
     return found
 
 
