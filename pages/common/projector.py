@@ -11,7 +11,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.lecture.deck import DeckError
-from core.messages import message
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
 from pages.common.registry import (
@@ -83,11 +82,15 @@ _PLACE: ContextVar[DeltaGenerator | None] = ContextVar("place of the bar", defau
 def switch() -> None:
     """The switch itself, in the menu."""
     st.toggle(
-        message("common.projector"),
+        "Projector",
         key=PROJECTOR,
         bind="query-params",
         on_change=leave,
-        help=message("common.projector_help"),
+        help="The answer and its picture alone, in large type; the key **P** does the same. Then **←** and **→**, or "
+        "**Page Up** and **Page Down**, step through what you typed, the page’s presets and its tour; with a plan of "
+        "your own, through what each page says of it. **Shift** with an arrow goes to the next page. **Esc** leaves, "
+        "and what you typed is back. The address carries it. The browser’s Back leaves a page at once, whatever was "
+        "changed on it.",
     )
 
 
@@ -131,10 +134,10 @@ def _rest(result: Slides) -> str:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)
         ways = [f'data-page="{pages[to % len(pages)].url_path}"' for to in (at - 1, at + 1)]
-        return steps(message("common.slide_plan", here=at + 1.0, count=float(len(pages))), ways, result.name)
+        return steps(f"Your plan, {at + 1} of {len(pages)}", ways, result.name)
     before = " disabled" if result.here == 0 else ""  # after the last comes the first
     ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{(result.here + 1) % result.count}"']
-    return steps(message("common.slide", here=result.here + 1.0, count=float(result.count)), ways, result.name)
+    return steps(f"{result.here + 1} of {result.count}", ways, result.name)
 
 
 def room(key: str) -> int:

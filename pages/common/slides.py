@@ -14,7 +14,6 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from core.lecture.deck import DeckError, lecture_slides
-from core.messages import message
 from core.planning.comparison.entry import Entry, examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Inputs, PresetButton
@@ -24,8 +23,7 @@ from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 from pages.common.widgets import text_of
 
-AS_TYPED = message("common.slide_yours")
-_WAYS = (message("common.slide_previous"), message("common.slide_next"))
+AS_TYPED = "As typed"
 _STANDS = "projector:slides"
 _GOOD = ":good"
 """How the keys end of what a page read last."""
@@ -101,7 +99,7 @@ class Slides:
         name, still = (
             (step.name, step.is_current()) if isinstance(step, PresetButton) else (step.says, _shown(self.inputs, step))
         )
-        return name if still else message("common.slide_changed", name=name)
+        return name if still else f"{name}, changed"
 
     def take(self, index: object) -> None:
         """In a callback: show the slide ``index``. A preset changes what was typed; a stop is what its link opens."""
@@ -174,11 +172,10 @@ def steps(where: str, ways: Sequence[str], says: str) -> str:
     """The rest of a bar as HTML: where it stands, the steps back and on by what their buttons carry, and the preset."""
     buttons = "".join(
         f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
-        for kind, way, words, sign in zip(("prev", "next"), ways, _WAYS, "←→", strict=True)
+        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
     )
     return (
-        f'<span>{where}</span><nav>{buttons}<button type="button" class="leave">'
-        f"{message('common.slide_leave')}</button></nav>"
+        f'<span>{where}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
         f'<p class="np-slide" aria-live="polite">{html.escape(says)}</p>'
     )
 
@@ -186,7 +183,7 @@ def steps(where: str, ways: Sequence[str], says: str) -> str:
 DECK, SLIDE, LECTURES = "deck", "slide", "lecture"
 """Parameters of an address, the deck and the slide, from 1; and the name of the lecture's deck."""
 
-OTHER_DECK = message("common.deck_other")
+OTHER_DECK = "The link is of a deck of one’s own. Only the lecture’s deck can be shown."
 
 
 def slide_address(number: int) -> str:
@@ -208,7 +205,7 @@ class OnDeck:
         slide, count = lecture_slides()[self.here - 1], len(lecture_slides())
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
         ways = [_way(to) if 1 <= to <= count else 'data-href="" disabled' for to in (self.here - 1, self.here + 1)]
-        return steps(message("common.slide", here=float(self.here), count=float(count)), ways, slide.headline) + ask
+        return steps(f"{self.here} of {count}", ways, slide.headline) + ask
 
 
 def _way(to: int) -> str:
@@ -225,5 +222,5 @@ def on_deck() -> OnDeck | None:
     count = len(lecture_slides())
     here = {str(one): one for one in range(1, count + 1)}.get(number)
     if here is None:
-        raise DeckError(message("common.deck_range", count=float(count), number=number[:12]))
+        raise DeckError(f"The deck has {count} slides; “{number[:12]}” is none of them.")
     return OnDeck(here)

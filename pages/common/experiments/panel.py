@@ -9,7 +9,6 @@ import streamlit as st
 from core.experiments.catalogue import Experiment, standing_on
 from core.fields import Field, switch
 from core.jobs.process import NotStartedError
-from core.messages import message
 from core.views.experiments import charts, text
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -70,7 +69,7 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
         if seen is None or not seen.open:
             st.rerun()
         show.note(text.waiting(seen.seconds, queued=seen.state == "queued"))
-        st.button(message("common.cancel"), key=f"{inputs.key(one.id)}:stop", on_click=_cancel, args=(runner, seen.id))
+        st.button("Cancel", key=f"{inputs.key(one.id)}:stop", on_click=_cancel, args=(runner, seen.id))
 
     if underway:
         live()
@@ -83,7 +82,7 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
         show.chart(drawn, alt=text.alt(one.title, words, found), key=f"{inputs.page.id}:{one.id}:chart")
     show.small_table(words.headings, words.rows(found), words=1 if words.figures else None)
     if not underway:
-        st.button(message("common.again"), key=f"{inputs.key(one.id)}:again", on_click=_begin, args=(runner, one))
+        st.button("Run it again", key=f"{inputs.key(one.id)}:again", on_click=_begin, args=(runner, one))
     if explained := words.explanations():
         show.how(explained, key=f"{inputs.page.id}:{one.id}:how")
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators
 from core.planning.sensitivity import made_own
@@ -29,7 +28,7 @@ def draw_fixes(inputs: Inputs, h: MemoryEstimate) -> None:
     ways += [({"count": f"{more:,}"}, text_fixes.on_more(h, more))] if more else []
     for i, (texts, said) in enumerate(ways):
         button, place = st.columns([1, 8], vertical_alignment="center")
-        button.button(message("common.apply"), key=inputs.key(f"fix{i}"), on_click=apply, args=(texts,))
+        button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(texts,))
         with place:
             show.note(said)
     if result:
