@@ -24,6 +24,7 @@ from core.models.configs.custom import (
     edited,
     read_config,
     read_model,
+    size_label,
     size_of,
 )
 from core.models.configs.json_text import shorten_config
@@ -86,7 +87,7 @@ def own_shape(inputs: Inputs) -> None:
                     _config(inputs)
             if trouble := st.session_state.pop(_TROUBLE, ""):
                 inputs.fail(trouble, message("sidebar.shape_kept"))
-            show.note(about_counted(model.counted) if model.counted else about(model.spec))
+            show.note(about_counted(model.counted) if model.counted else " ".join(about(model.spec)))
 
 
 def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
@@ -104,8 +105,8 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
     high = limit("model_dimension")
     for fields in (SIZES, MIXTURE):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            for field, label in fields.items():
-                key = inputs.key(f"e_{field}")
+            for field in fields:
+                key, label = inputs.key(f"e_{field}"), size_label(field)
                 st.session_state[key] = size_of(spec, field)
                 low = 0 if field in MIXTURE or field == "ffn" else 1
                 st.number_input(label, low, high, key=key, on_change=change, args=(field,), width=110)
@@ -197,12 +198,12 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             st.session_state[_TAKEN] = job.key
             st.session_state[_BUILT] = write_spec(spec) if spec else write_counted(model)
             st.rerun(scope="app")
-        said = about_counted(model, job.answer.shape_refused)
+        facts: list[str] = [about_counted(model), job.answer.shape_refused]
         if spec:
-            beyond = f" {about_built(spec, model)}" if parameters(spec).total < model.total else ""
-            off = about_saved(recorded_ratio(spec, job.answer.saved)) if not spec.unmodelled else ""
-            said = f"Its layers are read from what {model.made} runs: {about(spec)}{off}{beyond}"
-        show.good(message("sidebar.built", facts=said))
+            facts = [message("shape.read_layers", made=model.made), *about(spec)]
+            facts += [] if spec.unmodelled else [about_saved(recorded_ratio(spec, job.answer.saved))]
+            facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
+        show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
     else:
         refused = isinstance(job.answer, ModelRefused)
         reason = job.answer.reason if refused else message("sidebar.flops_not_counted")

@@ -137,7 +137,9 @@ def test_every_field_of_a_plan_has_a_label_of_its_own() -> None:
     named = [(field.part, field.label) for field in PLAN_FIELDS]
     assert len(set(named)) == len(named)
     assert all(label for _, label in named)
-    script = "from core.planning.form.plan_form import FIND, MFU; assert not {'label', 'help'} & {*vars(FIND), *vars(MFU)}"
+    script = (
+        "from core.planning.form.plan_form import FIND, MFU; assert not {'label', 'help'} & {*vars(FIND), *vars(MFU)}"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
