@@ -84,7 +84,7 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.count < 1 or self.per_node < 1:
             raise ValueError(
-                f"A cluster and its nodes need at least 1 accelerator each, not {self.count} in nodes of {self.per_node}."
+                f"A cluster and its nodes need at least 1 accelerator, not {self.count} in nodes of {self.per_node}."
             )
 
     @property

@@ -1,10 +1,13 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
-from collections.abc import Mapping
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import streamlit as st
+
 from core.budget.equations import BudgetError
-from core.floats.code_description import explain_value
+from core.floats.code_description import bits, explain_value
 from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
@@ -28,7 +31,6 @@ from core.views.plan.charts import answer_strip
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import plan_sidebar, show
-from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 from pages.common.plan_page.published import repeated_notices
@@ -118,6 +120,30 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     return None
 
 
+_PARTS = ", ".join(
+    f'<b style="color:var(--np-{name})">{message(label)}</b>'
+    for name, label in (
+        ("sign", "home.exact.sign"),
+        ("exponent", "home.exact.exponent"),
+        ("fraction", "home.exact.fraction"),
+    )
+)
+"""The parts of a number in their colors."""
+
+
+def draw_bits(stored_values: Sequence[Stored]) -> None:
+    """Draw the bits of one number in several formats, one row each."""
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(stored.fmt.title)}</th><td>'
+        + "".join(
+            f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(stored.view.code, stored.fmt)
+        )
+        + "</td></tr>"
+        for stored in stored_values
+    )
+    st.html(f'<table class="np-bitrows"><caption>{_PARTS}</caption><tbody>{rows}</tbody></table>')
+
+
 def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     """What a small number becomes in three formats; nothing where that failed."""
     text = inputs.reading.values[NUMBER.id]
@@ -133,7 +159,7 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
             answer = message("home.exact.answer", number=as_read(number), stored=values)
             show.answer(answer, message("home.exact.detail"))
         with picture:
-            bit_rows(stored_values)
+            draw_bits(stored_values)
         show.next_page(
             message("home.exact.link"),
             FLOATS,
