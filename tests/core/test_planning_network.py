@@ -78,7 +78,7 @@ def test_nodes_are_the_usual_ones_unless_typed() -> None:
 
 @pytest.mark.parametrize("text", ["0", "2.5", "-8", "a rack", "1M"])
 def test_what_is_no_number_of_a_node_is_refused(text: str) -> None:
-    with pytest.raises(QuantityError, match="In a node"):
+    with pytest.raises(QuantityError, match=PER_NODE.label):
         plan_from({"node": text})
 
 
