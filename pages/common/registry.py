@@ -9,25 +9,22 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.limits import cached
-from core.messages import message
+from core.messages import find_message, message
 
 
 @dataclass(frozen=True, slots=True)
 class PageSpec:
     """One page: its names, and the prefix of its query parameters (short and never reused).
 
-    id: also its folder's name, and that of its tests. plans: whether it answers for the current plan, whose fields
-    stand in the sidebar and have a prefix of their own.
+    id: also its folder's name, that of its tests, and that of its texts in the catalog. plans: whether it answers for
+    the current plan, whose fields stand in the sidebar and have a prefix of their own.
     """
 
     id: str
-    title: str
     url_path: str
     prefix: str
-    lead: str
-    default: bool = False
-    heading: str = ""
     plans: bool = False
+    default: bool = False
 
     @property
     def path(self) -> str:
@@ -35,120 +32,35 @@ class PageSpec:
         return f"pages/{self.id}/page.py"
 
     @property
+    def title(self) -> str:
+        """Its name in the menu."""
+        return find_message(f"page.{self.id}") or self.id
+
+    @property
     def h1(self) -> str:
         """The page's heading: its title, unless it has a better one."""
-        return self.heading or self.title
+        return find_message(f"page.{self.id}.heading") or self.title
+
+    @property
+    def lead(self) -> str:
+        """What the page is for."""
+        return find_message(f"page.{self.id}.lead") or ""
 
 
-HOME = PageSpec(
-    id="home",
-    title=message("page.home"),
-    url_path="",
-    prefix="h",
-    lead=message("page.home.lead"),
-    default=True,
-    heading=message("page.home.heading"),
-    plans=True,
-)
-FLOATS = PageSpec(
-    id="floats",
-    title=message("page.floats"),
-    url_path="float-formats",
-    prefix="f",
-    lead=message("page.floats.lead"),
-)
-TENSORS = PageSpec(
-    id="tensors",
-    title=message("page.tensors"),
-    url_path="tensor-views",
-    prefix="t",
-    lead=message("page.tensors.lead"),
-)
-LECTURE = PageSpec(
-    id="lecture",
-    title=message("page.lecture"),
-    heading=message("page.lecture.heading"),
-    url_path="lecture",
-    prefix="l",
-    lead=message("page.lecture.lead"),
-)
-EXERCISES = PageSpec(
-    id="exercises",
-    title=message("page.exercises"),
-    url_path="exercises",
-    prefix="e",
-    lead=message("page.exercises.lead"),
-)
-GLOSSARY = PageSpec(
-    id="glossary",
-    title=message("page.glossary"),
-    url_path="glossary",
-    prefix="g",
-    lead=message("page.glossary.lead"),
-)
-COMPUTE = PageSpec(
-    id="compute",
-    title=message("page.compute"),
-    url_path="compute-budget",
-    prefix="c",
-    lead=message("page.compute.lead"),
-    plans=True,
-)
-MEMORY = PageSpec(
-    id="memory",
-    title=message("page.memory"),
-    url_path="training-memory",
-    prefix="m",
-    lead=message("page.memory.lead"),
-    plans=True,
-)
-PARALLEL = PageSpec(
-    id="parallel",
-    title=message("page.parallel"),
-    url_path="parallel-plan",
-    prefix="s",
-    lead=message("page.parallel.lead"),
-    plans=True,
-)
-WHAT_IF = PageSpec(
-    id="what_if",
-    title=message("page.what_if"),
-    url_path="what-if",
-    prefix="w",
-    lead=message("page.what_if.lead"),
-    plans=True,
-)
-CALENDAR = PageSpec(
-    id="calendar",
-    title=message("page.calendar"),
-    heading=message("page.calendar.heading"),
-    url_path="calendar",
-    prefix="y",
-    lead=message("page.calendar.lead"),
-    plans=True,
-)
-COMPARE = PageSpec(
-    id="compare",
-    title=message("page.compare"),
-    url_path="compare",
-    prefix="k",
-    lead=message("page.compare.lead"),
-    plans=True,
-)
-SAVED = PageSpec(
-    id="saved",
-    title=message("page.saved"),
-    url_path="saved-plans",
-    prefix="r",
-    lead=message("page.saved.lead"),
-)
-MEASURE = PageSpec(
-    id="measure",
-    title=message("page.measure"),
-    url_path="measure",
-    prefix="d",
-    lead=message("page.measure.lead"),
-)
+HOME = PageSpec("home", "", "h", plans=True, default=True)
+FLOATS = PageSpec("floats", "float-formats", "f")
+TENSORS = PageSpec("tensors", "tensor-views", "t")
+LECTURE = PageSpec("lecture", "lecture", "l")
+EXERCISES = PageSpec("exercises", "exercises", "e")
+GLOSSARY = PageSpec("glossary", "glossary", "g")
+COMPUTE = PageSpec("compute", "compute-budget", "c", plans=True)
+MEMORY = PageSpec("memory", "training-memory", "m", plans=True)
+PARALLEL = PageSpec("parallel", "parallel-plan", "s", plans=True)
+WHAT_IF = PageSpec("what_if", "what-if", "w", plans=True)
+CALENDAR = PageSpec("calendar", "calendar", "y", plans=True)
+COMPARE = PageSpec("compare", "compare", "k", plans=True)
+SAVED = PageSpec("saved", "saved-plans", "r")
+MEASURE = PageSpec("measure", "measure", "d")
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),

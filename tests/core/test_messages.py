@@ -17,6 +17,7 @@ from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, 
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
+from pages.common.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
 CALLS = ("message", "pick_message")
@@ -109,6 +110,7 @@ def test_every_entry_is_used() -> None:
     for field in PLAN_FIELDS:
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
+    used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}
     assert sorted(entries().keys() - used) == []
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import plan_from
 from core.planning.layout import evaluate_layout, search_request
 from core.search.fastest import searched
