@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.common.registry import GROUPS, PAGES, PageSpec, registered
+from core.messages import message
+from pages.common.registry import GROUP_TITLES, GROUPS, PAGES, PageSpec, registered
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
 from pages.common.server.pacing import Pacing
@@ -25,9 +26,9 @@ def menu(pages: Mapping[str, st.Page], here: PageSpec) -> None:
         for group, members in GROUPS.items():
             is_open = here in members or len(members) == 1
             if not is_open:
-                st.page_link(pages[members[0].id], label=group, width="content")
+                st.page_link(pages[members[0].id], label=GROUP_TITLES[group], width="content")
             elif len(members) > 1:
-                st.html(f'<span class="np-group">{group}</span>', width="content")
+                st.html(f'<span class="np-group">{GROUP_TITLES[group]}</span>', width="content")
             # The links of the others stay on the page, unseen: on the projector keys go through all of them.
             shown = "open" if is_open else "folded"
             with st.container(key=f"np-{shown}-{group}", horizontal=True, gap=None, width="content"):
@@ -50,11 +51,11 @@ def run() -> None:
     )
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(
-        page_title=f"{spec.title} · Napkin",
+        page_title=message("page.browser", page=spec.title),
         page_icon="/app/static/icon.svg",
         layout="wide",
         initial_sidebar_state=300,
-        menu_items={"About": "Napkin: resource accounting for LLM training in bits, bytes, FLOPs, days and dollars."},
+        menu_items={"About": message("page.about")},
     )
     menu(pages, spec)
     install_theme()  # after the menu, whose switch says for which screen

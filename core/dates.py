@@ -49,7 +49,7 @@ def parse_day(text: str) -> date:
     if short := _SHORT.fullmatch(stripped):
         raise QuantityError(f"“{stripped}” is not a date. Did you mean {short[1]}20{short[2]}?")
     if match is None:
-        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
+        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. Enter a date such as {_EXAMPLE}.")
     month = match["month"].capitalize()
     return _day(
         stripped, int(match["year"]), int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(match["day"])
@@ -61,25 +61,24 @@ def refuse_day(text: str) -> None:
     if is_day(text):
         days = (parse_day(text) - datetime.now(UTC).date()).days
         raise QuantityError(
-            f"“{text.strip()}” is {days:,} days from today, and a plan has no day on which it begins. Did you mean "
-            f"{days:,} days? A calendar holds dates."
+            f"“{text.strip()}” is {days:,} days from today, but a plan has no start date. Did you mean {days:,} days?"
         )
 
 
 def _either_order(text: str, first: int, second: int, year: int) -> date:
     if first <= 12 and second <= 12 and first != second:
         either = f"{_day(text, year, second, first)} or {_day(text, year, first, second)}"
-        raise QuantityError(f"“{text}” is {either}: which of them? Type it so.")
+        raise QuantityError(f"“{text}” is ambiguous. Enter {either}.")
     return _day(text, year, *((second, first) if first > 12 else (first, second)))
 
 
 def _day(text: str, year: int, month: int, day: int) -> date:
     if not _FIRST.year <= year <= _LAST.year:
-        raise QuantityError(f"“{text}” is out of range: from {_FIRST} to {_LAST}.")
+        raise QuantityError(f"“{text}” is out of range. Enter a date from {_FIRST} to {_LAST}.")
     try:
         return date(year, month, day)
     except ValueError:
-        raise QuantityError(f"“{text}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
+        raise QuantityError(f"“{text}” is not a day of the calendar. Enter a date such as {_EXAMPLE}.") from None
 
 
 def format_day(day: date, year: bool = True) -> str:

@@ -10,21 +10,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlencode
 
 from core.limits import cached, limit
+from core.messages import find_message, message, pick_message
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 
 _OTHERS: dict[Kind, str] = {
-    "tokens": "Those are tokens.",
-    "parameters": "Those are parameters.",
-    "seconds": "That is a time.",
-    "usd": "That is money.",
-    "bytes": "Those are bytes.",
+    "tokens": "input.is_tokens",
+    "parameters": "input.is_parameters",
+    "seconds": "input.is_time",
+    "usd": "input.is_money",
+    "bytes": "input.is_bytes",
 }
-"""Kind → that a text is of it."""
+"""Kind → the message that a text is of it."""
 
 _SURELY_OTHER = ("tokens", "parameters", "seconds")
 """Kinds whose numbers are never offered: 8T tokens are no 8T parameters."""
@@ -43,7 +44,8 @@ def nearest(text: str, kind: Kind) -> str:
     found = re.match(rf"\$?\s*(\d[\d.,' ]*{_COUNTED[kind]})(?!\d)", text.strip(), re.IGNORECASE)
     meant = found[1].replace(" ", "").upper() if found else ""
     near = _is(meant, kind) and other not in _SURELY_OTHER and not _OTHER_THINGS.search(text)
-    return " ".join(filter(None, (_OTHERS[other] if other else "", f"Did you mean {meant}?" if near else "")))
+    said = message(_OTHERS[other]) if other else ""
+    return " ".join(filter(None, (said, message("input.likely", likely=meant) if near else "")))
 
 
 def _is(text: str, kind: Kind) -> bool:
@@ -74,6 +76,12 @@ layers, and a custom shape was never empty."""
 _LISTED = 8
 """A message lists up to this many of a field's options."""
 
+CATALOG = ""
+"""In place of a label: the words of the field are entries of the message catalog."""
+
+_WORDS: Mapping[str, str] = {"label": "", "help": ".help", "placeholder": ".empty"}
+"""A word of a field → how its id in the catalog ends."""
+
 _UNREAD = object()
 """Stands for a text that was not read yet."""
 
@@ -81,18 +89,20 @@ _UNSET = ("", "false")
 """Texts of an empty field and of a switch that was off."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """One thing that can be asked.
 
-    id: short and stable, unique in its form; links and rows carry it. default: a text that ``parse`` takes. parse: text
-    → value, raising `QuantityError` with rule and example. part: the part of a form that it belongs to, such as a
-    panel. low, high: of a slider. omit_if_empty: links leave it out while it is empty. short: the options as a menu
-    names them, where that is not as they are called.
+    id: short and stable, unique in its form; links and rows carry it. label: `CATALOG` where label, help, placeholder,
+    and the names of options that are not given are ``field.<id>``, ``field.<id>.help``, ``field.<id>.empty``, and
+    ``field.<id>=<option>`` of the catalog, which is read when one of them is first shown. default: a text that
+    ``parse`` takes. parse: text → value, raising `QuantityError` with rule and example. part: the part of a form that
+    it belongs to, such as a panel. low, high: of a slider. omit_if_empty: links leave it out while it is empty. short:
+    the options as a menu names them, where that is not as they are called.
     """
 
     id: str
-    label: str
+    label: str = field(compare=False)
     default: str
     parse: Callable[[str], Any]
     kind: FieldKind = "text"
@@ -100,11 +110,30 @@ class Field:
     low: int = 0
     high: int = 0
     part: str = ""
-    help: str = ""
-    placeholder: str = ""
+    help: str = field(default_factory=str, compare=False)
+    placeholder: str = field(default_factory=str, compare=False)
     max_chars: int = 64
     omit_if_empty: bool = False
-    short: tuple[str, ...] = ()
+    short: tuple[str, ...] = field(default_factory=tuple[str, ...], compare=False)
+
+    def __post_init__(self) -> None:
+        if self.label == CATALOG:
+            for name in ("label", "help", "placeholder", "short"):
+                if not getattr(self, name):
+                    object.__delattr__(self, name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Read a word that was left to the catalog, once."""
+            if name == "short":
+                found = tuple(find_message(f"field.{self.id}={option}") or option for option in self.options)
+            elif name in _WORDS:
+                found = find_message(f"field.{self.id}{_WORDS[name]}") or ""
+            else:
+                raise AttributeError(name)
+            object.__setattr__(self, name, found)
+            return found
 
     def with_default(self, default: str) -> Field:
         """The same field beginning with another text."""
@@ -138,7 +167,8 @@ def quantity(
         typed = text.strip()
         if value < bare_from and typed.isdecimal():
             plain = format_quantity(value, kind)
-            raise QuantityError(f"“{typed}” is {plain}. Did you mean {typed}{letter}? If not, type “{plain}”.")
+            likely = f"{typed}{letter}"
+            raise QuantityError(message("input.bare", entered=typed, plain=plain, likely=likely))
         return value
 
     return Field(id, label, default, read, part=part, help=help, max_chars=limit("number_chars"))
@@ -153,6 +183,7 @@ def optional(
     placeholder: str = "",
     part: str = "",
     help: str = "",
+    omit_if_empty: bool = False,
 ) -> Field:
     """A field that may stay empty, and then means ``nothing``."""
 
@@ -160,7 +191,9 @@ def optional(
         return read(text) if text.strip() else nothing
 
     chars = limit("number_chars")
-    return Field(id, label, "", take, part=part, help=help, placeholder=placeholder, max_chars=chars)
+    return Field(
+        id, label, "", take, part=part, help=help, placeholder=placeholder, max_chars=chars, omit_if_empty=omit_if_empty
+    )
 
 
 def as_typed(text: str) -> str:
@@ -196,16 +229,25 @@ def choice(
         if text in names:
             return text
         typed = text[: limit("number_chars")]
-        meant = why_not(typed) if why_not else ""
-        close = suggestions(typed, names)
-        if close and not meant:
-            meant = f"Did you mean {' or '.join(close)}?"
-        some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
-        raise QuantityError(f"“{clipped(text)}” is not {some}. {meant}".rstrip())
+        reason, near = why_not(typed) if why_not else "", suggestions(typed, names)
+        kind = "reason" if reason else "near" if near else "few" if len(names) <= _LISTED else "many"
+        entered, count = clipped(text), float(len(names))
+        raise QuantityError(
+            pick_message(_NO_OPTION[kind], entered=entered, reason=reason, near=near, options=names, count=count)
+        )
 
     return Field(
         id, label, default, read, "segments" if few else "choice", names, short=tuple(short), part=part, help=help
     )
+
+
+_NO_OPTION = {
+    "reason": "input.option_reason",
+    "near": "input.option_near",
+    "few": "input.option_few",
+    "many": "input.option_many",
+}
+"""What can be said of a text that is no option → the message."""
 
 
 def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:
@@ -213,7 +255,7 @@ def switch(id: str, label: str, default: bool, *, part: str = "", help: str = ""
 
     def read(text: str) -> bool:
         if text not in ("true", "false"):
-            raise QuantityError(f"“{clipped(text)}” is neither true nor false.")
+            raise QuantityError(message("input.switch", entered=clipped(text)))
         return text == "true"
 
     return Field(id, label, "true" if default else "false", read, "switch", part=part, help=help)
@@ -225,7 +267,7 @@ def slider(id: str, label: str, low: int, high: int, default: int, *, part: str 
     def read(text: str) -> int:
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and low <= int(text) <= high):
-            raise QuantityError(f"“{clipped(text)}” is not a whole number from {low} to {high}.")
+            raise QuantityError(message("input.slider", entered=clipped(text), low=float(low), high=float(high)))
         return int(text)
 
     return Field(id, label, str(default), read, "slider", (), low, high, part, help)
@@ -236,7 +278,14 @@ class Problem:
     """A text that could not be read: the field's id, what is wrong, and which text counts instead."""
 
     field: str
-    message: str
+    reason: str
+    used: str
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and what counts instead."""
+        used = message("input.still", text=self.used) if self.used else message("input.taken_as_empty")
+        return f"{self.reason} {used}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +356,7 @@ class Form:
             except QuantityError as wrong:
                 text = (good or {}).get(item.id, item.default)
                 values[item.id] = self._value(item, text)
-                used = f"Still using {text}." if text else "Napkin treats the field as empty."
-                problems.append(Problem(item.id, f"{wrong.about(item.label)} {used}"))
+                problems.append(Problem(item.id, wrong.about(item.label), text))
             used_texts[item.id] = text
         other = {name: text for name, text in self.derive(values).items() if text != used_texts[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}
@@ -335,7 +383,7 @@ class Form:
         value = self._read.get(key, _UNREAD)
         if value is _UNREAD:
             if item.kind == "text" and len(text) > item.max_chars:
-                raise QuantityError(f"That is {len(text):,} characters long; at most {item.max_chars:,} are taken.")
+                raise QuantityError(message("input.too_long", length=float(len(text)), most=float(item.max_chars)))
             value = item.parse(text)
             if len(self._read) >= limit("readings_kept"):
                 self._read.clear()
@@ -373,7 +421,7 @@ class Form:
             if values and (prefix == self.prefix or (self.shared and prefix == SHARED)):
                 texts[field_id], named[field_id] = values[-1], name
                 if len(values) > 1:
-                    sentences.append(f"The link gives “{clipped(name)}” {len(values)} times; the last one counts.")
+                    sentences.append(message("input.link_twice", name=clipped(name), times=float(len(values))))
         version = read_version(address)
         if version > self.version:
             sentences.append(newer(version))
@@ -384,8 +432,8 @@ class Form:
         known_ids = {item.id for item in self.fields}
         unknown = self.unknown(texts)
         if unknown and self.fields and version <= self.version:
-            names = ", ".join(f"“{clipped(named.get(name, self.key(name)))}”" for name in unknown[:_LISTED])
-            sentences.append(f"The link has fields that are not known here and were left aside: {names}.")
+            names = [clipped(named.get(name, self.key(name))) for name in unknown[:_LISTED]]
+            sentences.append(message("input.link_unknown", names=names))
         return {name: text for name, text in texts.items() if name in known_ids}, tuple(sentences)
 
 
@@ -400,11 +448,8 @@ def with_decimal_lengths(texts: Mapping[str, str], ids: Iterable[str]) -> dict[s
 
 
 def newer(version: int) -> str:
-    """That a link is of a version to come."""
-    return (
-        f"This link was made by a newer Napkin (link version {version}; this one reads up to {LINK_VERSION}). "
-        "Fields it does not know keep their defaults."
-    )
+    """Return the message that a link is of a version to come."""
+    return message("input.link_newer", version=version, most=float(LINK_VERSION))
 
 
 def read_version(address: Mapping[str, Sequence[str]]) -> int:

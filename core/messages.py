@@ -54,6 +54,7 @@ TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "amount": lambda amount: format_value(*amount),
     "and": partial(_listed, last="and"),
     "or": partial(_listed, last="or"),
+    "quoted": lambda names: listed([f"“{_safe(name)}”" for name in names]),
 }
 """Formats of values that are no numbers: a name, an `Amount`, or a list of names."""
 
@@ -152,6 +153,11 @@ def message(id: str, /, **values: Any) -> Message:
         raise MessageError(f"{id} takes {sorted(entry.names)}, not {sorted(values)}.")
     one = entry.decides and plural(values[entry.decides], "x") == "x"
     return Message((entry.one if one else entry.many).filled(values), id, values)
+
+
+def find_message(id: str) -> Message | None:
+    """Return the sentence ``id``, which has no values; None where the catalog does not have it."""
+    return message(id) if id in topic_entries(id.partition(".")[0]) else None
 
 
 def pick_message(id: str, /, **values: Any) -> Message:

@@ -89,7 +89,7 @@ def _number(found: re.Match[str], text: str) -> str:
     if _EITHER.fullmatch(digits) and not _POWER_OF_TEN.match(text, found.end()):
         around = text[: found.start()], text[found.end() :]
         first, second = (f"{digits.rstrip('0').rstrip('.')}".join(around), digits.replace(".", ",").join(around))
-        raise QuantityError(f"“{text.strip()}” is {first.strip()} or {second.strip()}: which of them? Type it so.")
+        raise QuantityError(f"“{text.strip()}” is ambiguous. Enter {first.strip()} or {second.strip()}.")
     separators = [c for c in digits if c in ".,"]
     if len(set(separators)) == 2 and separators.count(separators[-1]) == 1:
         whole_part, _, decimals = digits.rpartition(separators[-1])

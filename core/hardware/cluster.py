@@ -84,8 +84,7 @@ class Cluster:
     def __post_init__(self) -> None:
         if self.count < 1 or self.per_node < 1:
             raise ValueError(
-                f"A cluster has at least 1 accelerator, and its nodes at least 1 each; these are {self.count} in nodes "
-                f"of {self.per_node}. For example: 1,024 in nodes of 8."
+                f"A cluster and its nodes need at least 1 accelerator, not {self.count} in nodes of {self.per_node}."
             )
 
     @property

@@ -12,6 +12,7 @@ from core.dates import refuse_day
 from core.hardware.accelerators import Accelerator, find_in_nodes
 from core.hardware.accelerators import find as find_accelerator
 from core.limits import cached, limit
+from core.messages import message, pick_message
 from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
@@ -75,17 +76,13 @@ def parse_batch(text: str) -> Batch:
     match = _BATCH.fullmatch(text.strip())
     number, unit = (match[1], (match[2] or "").lower()) if match else (text, "")
     if not unit and number[-1:] in ("k", "K"):
-        raise QuantityError(f"“{number}” are {number} tokens or {number} sequences: which of them? Type it so.")
+        raise QuantityError(message("input.batch_of", number=number))
     in_tokens = unit.startswith("token") or (not unit and number[-1:].isalpha())
     most = limit("batch_tokens") if in_tokens else limit("batch_sequences")
-    size = parse_quantity(
-        number, "count", low=1, high=most, whole=True, example="16M tokens, or 2,048 for that many sequences"
-    )
+    size = parse_quantity(number, "count", low=1, high=most, whole=True, example="16M tokens or 2,048 sequences")
     if not in_tokens and not unit and size >= _SURELY_TOKENS:
         typed = text.strip()
-        raise QuantityError(
-            f"“{typed}” is {size:,.0f} sequences. Did you mean {typed} tokens? If not, type “{typed} sequences”."
-        )
+        raise QuantityError(message("input.batch_sequences", entered=typed, sequences=size))
     return Batch(size, in_tokens)
 
 
@@ -98,11 +95,11 @@ def parse_range(text: str) -> Range | None:
         return Range(1, _degree(cleaned.removeprefix("up to ")))
     ends = [_degree(end) for end in re.split(r"\s*-\s*|\s+to\s+", cleaned)]
     if len(ends) > 2:
-        raise QuantityError(f"“{text.strip()}” is no range. For example: {_EXAMPLES}, or nothing for any.")
+        raise QuantityError(message("input.range", entered=text.strip()))
     return Range(min(ends), max(ends))
 
 
-_EXAMPLES = "8, up to 8, 2-8"
+_EXAMPLES = "8, up to 8, or 2-8"
 
 
 def _degree(text: str) -> int:
@@ -164,9 +161,9 @@ def parse_mfu(text: str) -> Interval | None:
     if text.strip().lower() in ("", PUBLISHED):
         return None
     ends = _SPAN.split(text.strip())
-    example = f"0.4, 40%, 35-45%, or {PUBLISHED}"
+    example = f"40%, 35-45%, or {PUBLISHED}"
     if len(ends) > 2:
-        raise QuantityError(f"“{text.strip()}” is neither a share nor a range of shares. For example: {example}.")
+        raise QuantityError(message("input.mfu", entered=text.strip()))
     if len(ends) == 2 and _in_percent(ends[1]) and not ends[0].endswith("%"):
         ends[0] += "%"
     values = sorted(parse_quantity(end, "ratio", low=0.001, high=1.0, example=example) for end in ends)
@@ -187,10 +184,10 @@ def parse_within(text: str) -> Within:
     if is_money(text):
         return Within(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
     if re.fullmatch(r"[\d.,]+", typed):
-        raise QuantityError(f"“{typed}” has no unit. Did you mean {typed} days? For example: {example}.")
+        raise QuantityError(message("input.within_unit", entered=typed))
     if re.fullmatch(r"[\d.,]+\s*[kmb]", typed, re.IGNORECASE):
-        months = f" or {typed[:-1].strip()} months" if typed[-1] in "mM" else ""
-        raise QuantityError(f"“{typed}” is a time or money. Did you mean ${typed}{months}? For example: {example}.")
+        unclear = "input.within_months" if typed[-1] in "mM" else "input.within_money"
+        raise QuantityError(pick_message(unclear, entered=typed, number=typed[:-1].strip()))
     seconds = parse_quantity(text, "seconds", low=60.0, high=LONGEST_DAYS * 86400, example=example)
     return Within(seconds / 86400, typed=" ".join(text.split()))
 
@@ -206,8 +203,7 @@ def parse_price(text: str) -> tuple[float, float]:
     """
     ends = _PRICES.split(text.strip())
     if len(ends) > 2 or (len(ends) == 2 and not all(end.strip() for end in ends)):
-        rule = "neither a price nor a range of prices, and a price is not negative"
-        raise QuantityError(f"“{text.strip()}” is {rule}. For example: 2.50, or 2.50-3.50 for a range.")
+        raise QuantityError(message("input.price", entered=text.strip()))
     prices = sorted(parse_quantity(end, "usd_per_hour", low=0.0, high=limit("price_per_hour")) for end in ends)
     return prices[0], prices[-1]
 

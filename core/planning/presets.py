@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.messages import message
 from core.planning.plan import FASTEST, FINE_TUNING_BATCH, OWN_LAYOUT, OWN_SHAPE, TYPED
 from core.training.precision import USUAL_POLICY
 
@@ -57,11 +56,6 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """The presets of Compute budget."""
-
-REMARKS: Mapping[str, str] = {
-    LECTURE: message("plan.preset.lecture"),
-}
-"""What is to be said beside a preset."""
 
 
 def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:

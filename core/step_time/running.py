@@ -227,9 +227,9 @@ def launches_hidden(captured: str, accelerator: str) -> int:
 class TrainingSoftware:
     """One way to train. id: its name, which links carry.
 
-    meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
-    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap, overlap_tensor, skips_last_product:
-    as in `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025
+    dense, mixture: whose steps those of dense models and of mixtures of experts are like. What it does is in its
+    field's help, ``field.sw.help`` of the catalog.  attention: its fused kernel on Hopper.  overlap, overlap_tensor,
+    skips_last_product: as in `Running`.  weighs_inside: as in `Implementation`; Megatron-Core does since 2025
     [megatron/core/transformer/moe/experts.py, permuted_probs].  regathers: as there. Megatron's FSDP gathers and
     reduces on all micro-batches [megatron/core/distributed/fsdp/mcore_fsdp_adapter.py, fsdp_unit_modules]; torchtitan
     and NeMo AutoModel keep them under a pipeline [reshard_after_forward], torch itself after each backward
@@ -238,7 +238,6 @@ class TrainingSoftware:
     """
 
     id: str
-    meaning: str
     dense: Software
     mixture: Software
     attention: Kernel
@@ -254,8 +253,6 @@ class TrainingSoftware:
 
 MEGATRON = TrainingSoftware(
     id="Megatron-Core",
-    meaning="As NVIDIA’s containers published it up to release 26.04: communication overlaps; of a mixture’s step CUDA "
-    "graphs capture parts at most, so that on hosts other than Grace small layers wait for their launches.",
     dense="megatron",
     mixture="megatron",
     attention="newest",
@@ -267,9 +264,6 @@ MEGATRON = TrainingSoftware(
 )
 MEGATRON_TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
-    meaning="As NVIDIA tuned it from release 26.06 on: CUDA graphs capture a mixture’s whole step, experts’ products "
-    "are fused, and their exchange runs beside other work. All such steps were published on Blackwell; dense models "
-    "take no less than before.",
     dense="megatron",
     mixture="megatron tuned",
     attention="newest",
@@ -281,8 +275,6 @@ MEGATRON_TUNED = TrainingSoftware(
 )
 COMPILED = TrainingSoftware(
     id="FSDP2, compiled",
-    meaning="PyTorch’s own sharding with compiled or hand-fused layers, as torchtitan and NeMo AutoModel: tensor "
-    "parallelism waits for its communication, and recomputation leaves out each layer’s last product.",
     dense="compiled",
     mixture="compiled",
     attention="newest",
@@ -292,8 +284,6 @@ COMPILED = TrainingSoftware(
 )
 EAGER = TrainingSoftware(
     id="PyTorch, eager",
-    meaning="The same operation by operation, as torchtitan without torch.compile and llm-foundry; its loss writes "
-    "the logits out in fp32.",
     dense="eager",
     mixture="eager",
     attention="newest",
@@ -305,9 +295,6 @@ EAGER = TrainingSoftware(
 )
 INTERNEVO = TrainingSoftware(
     id="InternEvo",
-    meaning="Kernels of its own and what Apex and FlashAttention bring: gradients are reduced beside backward, updated "
-    "weights are waited for, under ZeRO-1 in one broadcast after the other. All its steps were published on one "
-    "kind of accelerator.",
     dense="internevo",
     mixture="internevo",
     attention="fa2",
@@ -319,8 +306,6 @@ INTERNEVO = TrainingSoftware(
 
 JAX = TrainingSoftware(
     id="MaxText (JAX)",
-    meaning="One program that is compiled whole, as MaxText’s and Levanter’s: communication runs beside computing. All "
-    "such steps were published on TPUs, of one slice.",
     dense="jax",
     mixture="jax",
     attention="newest",

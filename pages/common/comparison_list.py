@@ -13,6 +13,7 @@ import streamlit as st
 
 from core.fields import VERSION, clipped, newer, read_version
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import distinct
 from core.planning.comparison.entry import Entry, pack, unpack
 from core.views.comparison.text_list import already_in
@@ -77,7 +78,11 @@ def offer(entry: Entry) -> str:
 def way_there() -> None:
     """The way to Compare, once there is something in it."""
     if count := len(held()):
-        st.page_link(COMPARE.path, label=f"{count} of {limit('compared_plans')} compared", width="content")
+        st.page_link(
+            COMPARE.path,
+            label=message("sidebar.compared", count=float(count), most=float(limit("compared_plans"))),
+            width="content",
+        )
 
 
 def insert(entry: Entry, at: int) -> bool:

@@ -11,6 +11,7 @@ from contextlib import suppress
 import streamlit as st
 
 from core.budget.equations import BudgetError
+from core.messages import message
 from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import estimate
 from core.planning.form.layout import BATCH, LAYING
@@ -116,7 +117,7 @@ def choose_rates(inputs: Inputs, plan: Plan) -> None:
         for name, text in texts.items():
             inputs.put(name, text)
 
-    show.note("Rates:")
+    show.note(message("sidebar.rates"))
     with st.container(horizontal=True, gap="xxsmall"):
         for name, texts in choices.items():
             kind = "primary" if texts == carried else "secondary"
@@ -124,4 +125,7 @@ def choose_rates(inputs: Inputs, plan: Plan) -> None:
 
 
 def _rates_name(texts: Mapping[str, str]) -> str:
-    return f"Measured on {texts[ORIGIN.id] or 'an unnamed device'}" if any(texts.values()) else "Datasheet"
+    if not any(texts.values()):
+        return message("sidebar.rates_datasheet")
+    device = texts[ORIGIN.id]
+    return message("sidebar.rates_measured", device=device) if device else message("sidebar.rates_unnamed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from contextlib import contextmanager
 import streamlit as st
 from streamlit.errors import FragmentHandledException
 
+from core.messages import message
+from core.views.common.markup import rich
 from pages.common.components import copy_link
 from pages.common.server.log import OncePer
 from pages.streamlit_patches import OverdueError
@@ -37,11 +38,7 @@ def guarded(part: str) -> Iterator[None]:
         raise
     except Exception:
         LOG.exception("A part of a page failed: %s", part)
-        _say(
-            f"“{html.escape(part, quote=False)}” failed: a fault of Napkin’s, now in the server’s log. The rest of the "
-            "page still works, and another input may bring this part back. “Copy link to this page” at the end keeps "
-            "all inputs for whoever looks into it."
-        )
+        _say(rich(message("common.part_failed", part=part)))
 
 
 @contextmanager
@@ -56,18 +53,15 @@ def guarded_page(query: str) -> Iterator[None]:
         raise
     except Exception:
         LOG.exception("A page failed")
-        _say(
-            "This page failed here: a fault of Napkin’s, now in the server’s log. What stands before still works, "
-            'and so do the other pages. Change an input, or <a href="?">open the page with its usual inputs</a>. '
-            "“Copy link to this page” keeps these for whoever looks into it."
-        )
+        reset = f'<a href="?">{message("common.page_reset")}</a>'
+        _say(f"{rich(message('common.page_failed'))} {reset}")
         copy_link(query, key="failed:link")
 
 
 def _say_overdue(ended: OverdueError) -> None:
     if not ended.args:
         ended.args = ("said",)
-        _say("The page took too long and was stopped. Change an input to try again.")
+        _say(rich(message("common.overdue")))
 
 
 def _say(safe: str) -> None:

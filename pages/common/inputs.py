@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import LINK_VERSION, SHARED, VERSION, Field, Form, ParsedForm, as_typed, query_of, read_version, switch
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import EntryKind
 from core.units import QuantityError
 from pages.common import comparison_list, widgets
@@ -232,14 +233,11 @@ class Inputs:
             # Not by way of session state, which a browser obeys: where a server took over from another one, what was
             # typed in the meantime stands in the browser alone.
             first[key] = self._field_texts[field.id][: field.max_chars]
-        field = replace(
-            field,
-            default=first.get(key, field.default),
-            label=label or field.label,
-            placeholder=placeholder or field.placeholder,
-        )
+        field = field.with_default(first.get(key, field.default))
         seen = "collapsed" if bare else "visible"
-        content = widgets.drawn(field, key=key, on_change=changed, label_visibility=seen)
+        content = widgets.drawn(
+            field, label=label, placeholder=placeholder, key=key, on_change=changed, label_visibility=seen
+        )
         if field.id not in self._in_state and widgets.text_of(field, content) != field.default:
             self._outdated = True  # the browser had more to say of it than the address
 
@@ -255,7 +253,7 @@ class Inputs:
             try:
                 field.parse(linked)
             except QuantityError as problem:  # the widget will not take it up
-                self.fail(problem.about(field.label), f"Using {field.default}.")
+                self.fail(problem.about(field.label), message("input.still", text=field.default))
         if field.kind == "lines":
             more["on_change"] = partial(widgets.cut, key)
         text = widgets.text_of(field, widgets.drawn(field, key=key, bind="query-params", **more))
@@ -268,7 +266,7 @@ class Inputs:
         except QuantityError as problem:
             text = self.last_good(field.id, field.default)
             value = field.parse(text)
-            self.fail(problem.about(field.label), f"Still using {text}.")
+            self.fail(problem.about(field.label), message("input.still", text=text))
         self.address_texts[key] = text
         return value
 
@@ -277,7 +275,8 @@ class Inputs:
         wanted = set(names)
         new = [p for p in self.reading.problems if p.field in wanted - self._said]
         self._said |= wanted
-        return [problem.message for problem in new]
+        shared = self.form.shared  # what counts instead of these is said over the answer
+        return [problem.reason if problem.field in shared else problem.message for problem in new]
 
     def presets(
         self,

@@ -20,89 +20,13 @@ from core.messages import message
 from core.planning.comparison.comparison import suggested, with_saved_results
 from core.planning.comparison.entry import EntryKind, entry_of
 from core.planning.estimate import PlanEstimate, estimate
-from core.planning.form.layout import (
-    BATCH,
-    CHUNKS,
-    CONTEXT,
-    EXPERT,
-    EXPERT_TENSOR,
-    IMPLEMENTATION,
-    INTERLEAVE,
-    KERNEL,
-    LAYING,
-    LOSS,
-    MICRO_BATCH,
-    MICRO_BATCHES,
-    NETWORK,
-    OFFLOAD,
-    OVERHEAD,
-    PER_NODE,
-    PIPELINE,
-    RECOMPUTE,
-    RECOMPUTE_LAYERS,
-    RECOMPUTE_MODULES,
-    SEQUENCE_PARALLEL,
-    SHARD_GROUP,
-    SLACK,
-    TENSOR,
-    TRAINING_SOFTWARE,
-    TUNING,
-    ZERO,
-)
+from core.planning.form import layout, plan_form, training, whole_run
 from core.planning.form.links import link_texts, within_as_deadline
-from core.planning.form.plan_form import (
-    ACCELERATOR,
-    COUNT,
-    DTYPE,
-    MFU,
-    MFU_KIND,
-    MODEL_NAME,
-    OPTIMIZER,
-    PARAMETERS,
-    PLAN_IDS,
-    POLICY,
-    PRICE,
-    SEQ_LEN,
-    TRAINED,
-    plan_as_given,
-    plan_of,
-)
-from core.planning.form.training import (
-    ACTIVATION_OFFLOAD,
-    ALPHA,
-    DISPLAY,
-    DORA,
-    DROPOUT,
-    FROZEN_FP32,
-    FROZEN_TYPE,
-    HEAD,
-    IN_BACKWARD,
-    LAST,
-    LONGEST,
-    MEAN,
-    METHOD,
-    NAMES,
-    NORMS,
-    PAGED,
-    RANK,
-    TARGET,
-)
-from core.planning.form.whole_run import (
-    CERTAINTY,
-    DEADLINE,
-    FREE,
-    HOST,
-    MATURITY,
-    MEASURED_FIELDS,
-    MOST_DOLLARS,
-    MOST_WATTS,
-    OWN_DEADLINE,
-    OWN_RUNS,
-)
+from core.planning.form.plan_form import PLAN_IDS, plan_as_given, plan_of
 from core.planning.measured import is_this_machine, rates_origin
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.plan_limits import Check, doubtful, limit_report
-from core.training.layout import Layout, named_modules
+from core.training.layout import named_modules
 from core.views.common.markup import safe_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_limits
@@ -118,65 +42,70 @@ from pages.common.theme import projecting
 Rows: TypeAlias = tuple[Field | tuple[Field, ...], ...]
 
 _TOP_ROWS: Rows = (
-    MODEL_NAME,
-    (PARAMETERS, TRAINED),
-    (SEQ_LEN, BATCH),
-    ACCELERATOR,
-    (COUNT, NETWORK),
-    TRAINING_SOFTWARE,
-    (MFU, PRICE),
-    (DEADLINE, MOST_DOLLARS),
+    plan_form.MODEL_NAME,
+    (plan_form.PARAMETERS, plan_form.TRAINED),
+    (plan_form.SEQ_LEN, layout.BATCH),
+    plan_form.ACCELERATOR,
+    (plan_form.COUNT, layout.NETWORK),
+    layout.TRAINING_SOFTWARE,
+    (plan_form.MFU, plan_form.PRICE),
+    plan_form.MFU_KIND,
+    (whole_run.DEADLINE, whole_run.MOST_DOLLARS),
 )
 _OF_METHOD: Mapping[str, Rows] = {
     "everything": (),
-    "adapters": ((RANK, TARGET), FROZEN_TYPE),
-    "last layers": (LAST, FROZEN_TYPE),
-    "named tensors": (NAMES, FROZEN_TYPE),
+    "adapters": ((training.RANK, training.TARGET), training.FROZEN_TYPE),
+    "last layers": (training.LAST, training.FROZEN_TYPE),
+    "named tensors": (training.NAMES, training.FROZEN_TYPE),
 }
 _FINE_TUNING: Rows = (
-    (ALPHA, DORA), (DROPOUT, NORMS), HEAD, FROZEN_FP32, IN_BACKWARD, PAGED, ACTIVATION_OFFLOAD, (MEAN, LONGEST),
-    DISPLAY,
+    (training.ALPHA, training.DORA), (training.DROPOUT, training.NORMS), training.HEAD, training.FROZEN_FP32,
+    training.IN_BACKWARD, training.PAGED, training.ACTIVATION_OFFLOAD, (training.MEAN, training.LONGEST),
+    training.DISPLAY,
+)  # fmt: skip
+_DEGREES: Rows = (
+    layout.ZERO, (layout.RECOMPUTE, layout.RECOMPUTE_LAYERS), (layout.TENSOR, layout.PIPELINE),
+    (layout.CONTEXT, layout.INTERLEAVE), (layout.EXPERT, layout.EXPERT_TENSOR),
+    (layout.MICRO_BATCH, layout.MICRO_BATCHES), layout.SHARD_GROUP, layout.SEQUENCE_PARALLEL, layout.OFFLOAD,
+)  # fmt: skip
+_RUNTIME: Rows = (
+    layout.TUNING, layout.IMPLEMENTATION, (layout.KERNEL, layout.LOSS),
+    (layout.CHUNKS, layout.OVERHEAD, layout.SLACK),
 )  # fmt: skip
 
 
-_OWN_LAYOUT: Rows = (
-    ZERO, (RECOMPUTE, RECOMPUTE_LAYERS), (TENSOR, PIPELINE), (CONTEXT, INTERLEAVE), (EXPERT, EXPERT_TENSOR),
-    (MICRO_BATCH, MICRO_BATCHES), SHARD_GROUP, SEQUENCE_PARALLEL, OFFLOAD,
-)  # fmt: skip
-
-
-def _own_layout(layout: Layout) -> Rows:
-    return (*_OWN_LAYOUT, RECOMPUTE_MODULES) if named_modules(layout.recompute) else _OWN_LAYOUT
-
-
-def _trained(plan: Plan) -> Rows:
-    return (METHOD, *_OF_METHOD[plan.trained.method], *_FINE_TUNING)
-
-
-def _precision(plan: Plan) -> Rows:
-    return (OPTIMIZER, POLICY, DTYPE, *(() if plan.mfu is None else (MFU_KIND,)))
+def _layout(plan: Plan) -> Rows:
+    """The fields of the layout: its degrees where it is a custom one, and what it runs with."""
+    modules = (layout.RECOMPUTE_MODULES,) if named_modules(plan.layout.recompute) else ()
+    return (layout.LAYING, *((*_DEGREES, *modules) if plan.own_layout else ()), *_RUNTIME)
 
 
 _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
-    "precision": ("Precision", _precision),
-    "layout": (
-        "Layout",
-        lambda plan: (
-            LAYING, *(_own_layout(plan.layout) if plan.own_layout else ()), TUNING, IMPLEMENTATION, (KERNEL, LOSS),
-            (CHUNKS, OVERHEAD, SLACK),
-        ),
+    "precision": (
+        message("sidebar.precision"),
+        lambda _: (plan_form.OPTIMIZER, training.POLICY, plan_form.DTYPE),
     ),
-    "trained": ("What is trained", _trained),
-    "limits": ("Limits", lambda _: (MOST_WATTS, (FREE, HOST), CERTAINTY)),
-    "experience": ("Node, rates, own runs", lambda _: (MATURITY, OWN_RUNS, PER_NODE)),
-}  # fmt: skip
+    "layout": (message("sidebar.layout"), _layout),
+    "trained": (
+        message("sidebar.trained"),
+        lambda plan: (training.METHOD, *_OF_METHOD[plan.trained.method], *_FINE_TUNING),
+    ),
+    "limits": (
+        message("sidebar.limits"),
+        lambda _: (whole_run.MOST_WATTS, (whole_run.FREE, whole_run.HOST), whole_run.CERTAINTY),
+    ),
+    "experience": (
+        message("sidebar.experience"),
+        lambda _: (whole_run.MATURITY, whole_run.OWN_RUNS, layout.PER_NODE),
+    ),
+}
 """Fields that are asked less often: the name of a box over the page → its title and its rows."""
 
 _ANSWERED: Mapping[str, tuple[Field, ...]] = {
-    "tokens": (TRAINED,),
-    "parameters": (MODEL_NAME, PARAMETERS),
-    "accelerators": (COUNT,),
-    "MFU": (MFU,),
+    "tokens": (plan_form.TRAINED,),
+    "parameters": (plan_form.MODEL_NAME, plan_form.PARAMETERS),
+    "accelerators": (plan_form.COUNT,),
+    "MFU": (plan_form.MFU,),
 }
 """What can be found → the fields whose place the answer takes."""
 
@@ -249,7 +178,7 @@ def draw(page: PageSpec, head: show.Head) -> None:
         if projecting():
             return
         _remember(st.session_state[PLAN_TEXTS])
-        with show.guarded("The plan"):
+        with show.guarded(message("sidebar.plan")):
             _fields(inputs, plan_of(inputs.reading))
 
 
@@ -259,13 +188,13 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
         _rows(inputs, _TOP_ROWS, plan)
         with st.container(key="np-more", horizontal=True, gap="xxsmall"):
             if plan.model == OWN_SHAPE:
-                with _box("shape", "Shape") as opened:
+                with _box("shape", message("sidebar.shape")) as opened:
                     if opened:
                         own_shape(inputs)
             for name, (title, rows) in _MORE.items():
                 asked = rows(plan)
                 fields = [one for row in asked for one in _fields_of(row)]
-                fields += MEASURED_FIELDS if name == "experience" else ()
+                fields += whole_run.MEASURED_FIELDS if name == "experience" else ()
                 if any(inputs.reading.texts[one.id] != one.default for one in fields):
                     page_run().changed.append(name)
                 with _box(name, title) as opened:
@@ -297,8 +226,9 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
     """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
     takes."""
     hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
-    hidden += [PARAMETERS] if plan.catalog_model or plan.lacks_model else []
-    hidden += [BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
+    hidden += [] if plan.typed_mfu else [plan_form.MFU_KIND]
+    hidden += [plan_form.PARAMETERS] if plan.catalog_model or plan.lacks_model else []
+    hidden += [layout.BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in hidden]
         if not asked:
@@ -309,28 +239,28 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
                 for one in asked:
                     _field(inputs, one, plan)
             show.draw_problems(inputs, *(one.id for one in asked))
-            if row == MODEL_NAME and plan.model == OWN_SHAPE:
+            if row == plan_form.MODEL_NAME and plan.model == OWN_SHAPE:
                 own_model(inputs)
-            if row == ACCELERATOR:
+            if row == plan_form.ACCELERATOR:
                 field_changes.say(inputs)
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
     """A field of a plan; price, network and deadline show those that hold where nothing is typed."""
     changed = {
-        LAYING.id: partial(field_changes.own_layout_from, inputs, plan),
-        METHOD.id: partial(field_changes.begin_batch, inputs, plan),
-        ACCELERATOR.id: partial(field_changes.changed, inputs),
-        MODEL_NAME.id: partial(read_pasted, inputs),
+        layout.LAYING.id: partial(field_changes.own_layout_from, inputs, plan),
+        training.METHOD.id: partial(field_changes.begin_batch, inputs, plan),
+        plan_form.ACCELERATOR.id: partial(field_changes.changed, inputs),
+        plan_form.MODEL_NAME.id: partial(read_pasted, inputs),
     }
     placeholder = ""
-    if field == PRICE:
+    if field == plan_form.PRICE:
         unpriced = plan.prices is None and math.isnan(plan.price_range[0])
         placeholder = "unknown" if unpriced else price(*plan.price_range)
-    elif field in (NETWORK, PER_NODE):
-        placeholder = usual_network(plan) if field == NETWORK else usual_node(plan)
-    elif field == DEADLINE:
-        placeholder = inputs.reading.texts.get(OWN_DEADLINE, "").strip()  # which the page goes by
+    elif field in (layout.NETWORK, layout.PER_NODE):
+        placeholder = usual_network(plan) if field == layout.NETWORK else usual_node(plan)
+    elif field == whole_run.DEADLINE:
+        placeholder = inputs.reading.texts.get(whole_run.OWN_DEADLINE, "").strip()  # which the page goes by
     inputs.draw(field, placeholder=placeholder, changed=changed.get(field.id))
 
 
@@ -344,7 +274,7 @@ def _measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     machine = device.machine()
     if machine.kind == "cuda" and is_this_machine(plan.accelerator, machine.gpus[0]):
-        show.next_page("Measure on this GPU", MEASURE, {})
+        show.next_page(message("sidebar.measure"), MEASURE, {})
 
 
 # ------------------------------------------------------------------------------ what can be done with it
@@ -399,8 +329,8 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
     def anew() -> None:
         replace_plan(inputs, {name: inputs.form[name].default for name in inputs.form.shared})
-        deadlines = inputs.set_everywhere(OWN_DEADLINE, {})
-        st.session_state[_NOW] = (*st.session_state[_NOW][:2], {OWN_DEADLINE: deadlines} if deadlines else {})
+        deadlines = inputs.set_everywhere(whole_run.OWN_DEADLINE, {})
+        st.session_state[_NOW] = (*st.session_state[_NOW][:2], {whole_run.OWN_DEADLINE: deadlines} if deadlines else {})
 
     def undo() -> None:
         _remember(inputs.plan_now())
@@ -418,11 +348,19 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
         marks = "".join(f'<i class="np-changed-{name}"></i>' for name in now.changed)
         st.html(f'<p class="np-plan">{bold}{safe_text(summary)}{marks}</p>')
         with st.container(key="np-acts", horizontal=True, gap="xxsmall"):
-            st.button("Undo", key="plan:undo", on_click=undo, type="tertiary", disabled=not st.session_state.get(_PAST))
-            st.button("New", key="plan:new", on_click=anew, type="tertiary")
+            st.button(
+                message("sidebar.undo"),
+                key="plan:undo",
+                on_click=undo,
+                type="tertiary",
+                disabled=not st.session_state.get(_PAST),
+            )
+            st.button(message("sidebar.new"), key="plan:new", on_click=anew, type="tertiary")
             saving(inputs, inputs.reading.texts if kind == "calendar" else texts, kind)
             # The plan is taken where it is drawn: a callback would have that of before a field just changed.
-            if st.button("Compare", key="plan:add", type="tertiary", help="Add this plan to the comparison"):
+            if st.button(
+                message("sidebar.compare"), key="plan:add", type="tertiary", help=message("sidebar.compare_help")
+            ):
                 entry = entry_of(name_of(held()) or suggested(texts, comparison_list.plans()), texts)
                 error = comparison_list.offer(with_saved_results(entry))
             comparison_list.way_there()
@@ -477,11 +415,24 @@ def draw_page(draw: Callable[[Inputs], None]) -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
             show.alerts(page_run().wrong, "np-again np-error")
         inputs = page_run().inputs
+        _last_valid(inputs)
         asks = inputs.page in (COMPUTE, HOME)
         lacks_model = (plan_of if asks else plan_as_given)(inputs.reading).lacks_model
         (_without_model if lacks_model and inputs.page != COMPARE else draw)(inputs)
 
     show.guarded_draw(page)()
+
+
+def _last_valid(inputs: Inputs) -> None:
+    """Say of which inputs the answer is, where fields of the plan have texts that cannot be used."""
+    wrong = [problem for problem in inputs.reading.problems if problem.field in inputs.form.shared]
+    used = [
+        message("error.shown.field", field=label, text=one.used) if one.used else message("sidebar.empty", field=label)
+        for one in wrong
+        for label in (inputs.form[one.field].label,)
+    ]
+    if used:
+        show.note(message("sidebar.last_valid", fields=used))
 
 
 def _without_model(inputs: Inputs) -> None:

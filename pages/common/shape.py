@@ -9,6 +9,7 @@ import streamlit as st
 from core.fields import SHARED
 from core.jobs.queue import WaitingLine
 from core.limits import limit
+from core.messages import message
 from core.models.building.events import Built, ModelRefused, counted, laid_out
 from core.models.building.jobs import BuildRunner
 from core.models.configs.custom import (
@@ -23,6 +24,7 @@ from core.models.configs.custom import (
     edited,
     read_config,
     read_model,
+    size_label,
     size_of,
 )
 from core.models.configs.json_text import shorten_config
@@ -34,7 +36,6 @@ from core.planning.form.plan_form import MODEL_NAME, SEQ_LEN, SHAPE
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import data_folder
 from core.training.activations.stage import recorded_ratio
-from core.wording import plural
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.server.visitor import visitor
@@ -45,11 +46,12 @@ _CONFIG = "shape:config"
 _PASTED = "shape:pasted"
 """Where session state has the text that was pasted last: its box is not always drawn."""
 _BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
-_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
-_SWITCH_HELP = {
-    "mtp_modules": "Multi-token prediction: a module beside the main model, as DeepSeek-V3 trains one, that predicts "
-    "a token further on. It is one more layer, a projection, and the head once more."
+_SWITCHES = {
+    "glu": message("sidebar.glu"),
+    "tied_head": message("sidebar.tied_head"),
+    "mtp_modules": message("sidebar.mtp"),
 }
+_SWITCH_HELP = {"mtp_modules": message("sidebar.mtp_help")}
 
 
 def adopt_built() -> None:
@@ -75,17 +77,17 @@ def own_shape(inputs: Inputs) -> None:
         text = inputs.reading.values[SHAPE.id]
         model = read_model(text) if text else None
         if model is None:
-            st.button("Start from Llama 3 8B", key="plan:start", on_click=inputs.put, args=(SHAPE.id, EXAMPLE))
+            st.button(message("sidebar.shape_start"), key="plan:start", on_click=inputs.put, args=(SHAPE.id, EXAMPLE))
         elif not model.counted:
             _numbers(inputs, model.spec)
         inputs.draw(SHAPE)
         if model:
-            with show.fold("Read a Hugging Face config.json", key=inputs.key("fold_config")) as opened:
+            with show.fold(message("sidebar.config_title"), key=inputs.key("fold_config")) as opened:
                 if opened.open:
                     _config(inputs)
             if trouble := st.session_state.pop(_TROUBLE, ""):
-                inputs.fail(trouble, "The shape stays as it was.")
-            show.note(about_counted(model.counted) if model.counted else about(model.spec))
+                inputs.fail(trouble, message("sidebar.shape_kept"))
+            show.note(about_counted(model.counted) if model.counted else " ".join(about(model.spec)))
 
 
 def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
@@ -98,13 +100,13 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
                 changed = edited(spec, field, int(value or 0))
             st.session_state[inputs.key("shape")] = write_spec(changed)
         except SpecError as problem:
-            st.session_state[_TROUBLE] = f"No transformer has this shape: {problem}"
+            st.session_state[_TROUBLE] = message("sidebar.shape_invalid", problem=str(problem))
 
     high = limit("model_dimension")
     for fields in (SIZES, MIXTURE):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            for field, label in fields.items():
-                key = inputs.key(f"e_{field}")
+            for field in fields:
+                key, label = inputs.key(f"e_{field}"), size_label(field)
                 st.session_state[key] = size_of(spec, field)
                 low = 0 if field in MIXTURE or field == "ffn" else 1
                 st.number_input(label, low, high, key=key, on_change=change, args=(field,), width=110)
@@ -151,9 +153,9 @@ def _config(inputs: Inputs) -> None:
 
     # Any length is taken, since a box with a most empties itself: the reader says what is too long.
     st.session_state.setdefault(key, st.session_state.get(_PASTED, ""))
-    st.text_area("Paste a config.json", key=key, height=100, on_change=pasted, placeholder=PASTE)
+    st.text_area(message("sidebar.config_paste"), key=key, height=100, on_change=pasted, placeholder=PASTE)
     most = limit("config_file_bytes") >> 20
-    st.file_uploader("or choose the file", type="json", max_upload_size=most, key=upload, on_change=uploaded)
+    st.file_uploader(message("sidebar.config_file"), type="json", max_upload_size=most, key=upload, on_change=uploaded)
     if config := st.session_state.get(_CONFIG):
         _say(config)
 
@@ -180,15 +182,13 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
     """How the build goes; its model once it is done, or why there is none."""
     job = builder().poll(st.session_state.get(_BUILDING, ""))
     if job is None:
-        show.error(
-            "It is not in line to be built: too many models wait, or you asked for another since. Paste the config "
-            "again in a minute."
-        )
+        show.error(message("sidebar.build_full"))
     elif job.state == "waiting":
-        before = f"{job.ahead} {plural(job.ahead, 'model')} before it" if job.ahead else "its turn has come"
-        show.note(f"**In line to be built without weights, one at a time:** {before}.")
+        show.note(
+            message("sidebar.build_queued", ahead=float(job.ahead)) if job.ahead else message("sidebar.build_next")
+        )
     elif job.state == "building":
-        show.note(f"**Building it without weights, to count it:** {job.seconds:.0f} s.")
+        show.note(message("sidebar.building", seconds=job.seconds))
     elif isinstance(job.answer, Built) and (model := counted(job.answer)):
         if config and config.spec:
             show.note(about_built(config.spec, model))
@@ -198,18 +198,19 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             st.session_state[_TAKEN] = job.key
             st.session_state[_BUILT] = write_spec(spec) if spec else write_counted(model)
             st.rerun(scope="app")
-        said = about_counted(model, job.answer.shape_refused)
+        facts: list[str] = [about_counted(model), job.answer.shape_refused]
         if spec:
-            beyond = f" {about_built(spec, model)}" if parameters(spec).total < model.total else ""
-            off = about_saved(recorded_ratio(spec, job.answer.saved)) if not spec.unmodelled else ""
-            said = f"Its layers are read from what {model.made} runs: {about(spec)}{off}{beyond}"
-        show.good(f"**Built and counted.** {said}")
+            facts = [message("shape.read_layers", made=model.made), *about(spec)]
+            facts += [] if spec.unmodelled else [about_saved(recorded_ratio(spec, job.answer.saved))]
+            facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
+        show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
     else:
-        reason = job.answer.reason if isinstance(job.answer, ModelRefused) else "its FLOPs could not be counted."
-        show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
+        refused = isinstance(job.answer, ModelRefused)
+        reason = job.answer.reason if refused else message("sidebar.flops_not_counted")
+        show.error(message("sidebar.not_built", reason=reason))
         if config and (draft := config.draft):
 
             def use() -> None:
                 st.session_state[shape] = write_spec(draft)
 
-            st.button("Begin with a generic shape like it, to check and edit", on_click=use)
+            st.button(message("sidebar.use_draft"), on_click=use)

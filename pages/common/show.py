@@ -18,6 +18,7 @@ from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from core.fields import Field, query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
+from core.messages import message
 from core.search.fastest import WAITING
 from core.units import DURATIONS, QuantityText
 from core.views.common import markup
@@ -86,7 +87,7 @@ def header(page: PageSpec) -> Head:
     with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
         st.title(page.h1, anchor=False, width="content")
         # Under another key it is drawn anew, which is closed.
-        with st.popover("Examples", key=f"{page.id}:examples:{st.session_state.get(TAKEN, 0)}"):
+        with st.popover(message("common.examples"), key=f"{page.id}:examples:{st.session_state.get(TAKEN, 0)}"):
             st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
             examples = st.container()
             if not tours.at_stop(page, at):
@@ -112,7 +113,7 @@ def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
     def page() -> None:
         with guarded_page(query_of(st.query_params.to_dict())):
             projector.begin()
-            WAITING.set(lambda: st.spinner("Waiting for two other searches…"))
+            WAITING.set(lambda: st.spinner(message("common.searching")))
             draw()
 
     return page
@@ -167,7 +168,7 @@ def sourced(of: str | Source, *, after: str = "") -> Html:
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
     safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
-    return Html(f"{f'{rich(after)} ' if after else ''}Source: {safe}")
+    return Html(f"{f'{rich(after)} ' if after else ''}{message('common.source')} {safe}")
 
 
 def error(text: str) -> None:
@@ -205,8 +206,8 @@ def draw_problems(inputs: Inputs, *fields: str) -> None:
 
 def alerts(messages: Iterable[str], kind: str = "np-error") -> None:
     """Messages about inputs, in which nothing is markup; each is said once."""
-    for message in dict.fromkeys(messages):
-        _alert(literal(message), kind)
+    for said in dict.fromkeys(messages):
+        _alert(literal(said), kind)
 
 
 def good(text: str) -> None:
@@ -359,7 +360,8 @@ def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind:
     st.html(  # focusable, because a narrow window makes it scroll sideways
         f'<div class="np-tabled"><div class="np-scroll" role="region" aria-label="{name}" tabindex="0">'
         f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{under}</table>'
-        '</div><button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
+        f'</div><button type="button" class="np-csv" title="{message("common.csv_help")}">'
+        f"{message('common.csv')}</button></div>"
     )
 
 
@@ -411,7 +413,7 @@ def how(
     explanations: Callable[[], Sequence[Explanation | str]] | Sequence[Explanation | str],
     *,
     key: str,
-    label: str = "How is this computed",
+    label: str = "",
     notes: Sequence[str] = (),
 ) -> None:
     """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
@@ -419,7 +421,7 @@ def how(
     A string among the explanations is a heading over those that follow it.
     Give a function where explaining costs something; it is called only while the panel is open.
     """
-    with fold(label, key=key, icon=":material/function:") as panel:
+    with fold(label or message("common.how"), key=key, icon=":material/function:") as panel:
         if panel.open:
             for text in notes:
                 note(text)
@@ -433,9 +435,9 @@ def how(
                         derive(item for item in under if not isinstance(item, str))
 
 
-def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: str = "How is this computed") -> None:
+def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: str = "") -> None:
     """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
-    with fold(label, key=key, icon=":material/function:") as panel:
+    with fold(label or message("common.how"), key=key, icon=":material/function:") as panel:
         if panel.open:
             result = parts()
             notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in result if p.note)

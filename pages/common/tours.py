@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.limits import cached
+from core.messages import message
 from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
 from core.planning.comparison.entry import examples, pack
 from core.planning.presets import LECTURE as LECTURES
@@ -72,84 +73,80 @@ _BOARDS, _CALENDARS = tuple(SWEEP_PRESETS.items()), tuple(CALENDAR_STORIES.value
 
 TOURS: Mapping[str, tuple[Stop, ...]] = {
     HOME.id: (
-        Stop("The lecture’s 70B run, at half of the peak", {item: _LECTURES[item] for item in _ASKED}, "long"),
-        Stop("The same run, as published runs did", {one: _LECTURES[one] for one in _ASKED[:-1]}, "long"),
-        Stop("The largest model on one node, everything counted", {"k": "8", "of": "everything"}, "large"),
-        Stop("The same with model states alone, in fp32", {"of": "model states alone", "prec": "fp32"}, "large"),
-        Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
+        Stop(message("tour.home.lecture"), {item: _LECTURES[item] for item in _ASKED}, "long"),
+        Stop(message("tour.home.published"), {one: _LECTURES[one] for one in _ASKED[:-1]}, "long"),
+        Stop(message("tour.home.all"), {"k": "8", "of": "everything"}, "large"),
+        Stop(message("tour.home.states"), {"of": "model states alone", "prec": "fp32"}, "large"),
+        Stop(message("tour.home.number"), {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        _panel("0.1 + 0.2 in bf16, bit by bit", "arith", {"x": "0.1", "fmt": "bf16"}),
-        _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
-        _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
-        _panel("Many values under one scale, one of them far out", "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
+        _panel(message("tour.floats.sum"), "arith", {"x": "0.1", "fmt": "bf16"}),
+        _panel(message("tour.floats.stall"), "sums", {"x": "1", "fmt": "bf16"}),
+        _panel(message("tour.floats.scaling"), "loss", {"x": "2^-24", "fmt": "fp16"}),
+        _panel(message("tour.floats.block"), "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
-    TENSORS.id: (
-        _panel("einops names the axes, and says what it does to memory", "named", {"x": "x.t()", "shape": "2, 3"}),
-    ),
+    TENSORS.id: (_panel(message("tour.tensors.einops"), "named", {"x": "x.t()", "shape": "2, 3"}),),
     LECTURE.id: (
-        _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
-        Stop("How outputs grow with the width", {"claim": "M10"}),
+        _panel(message("tour.lecture.matmul"), "linear", {"claim": "C1"}),
+        Stop(message("tour.lecture.width"), {"claim": "M10"}),
     ),
     EXERCISES.id: (),
     GLOSSARY.id: (),
     COMPUTE.id: (
-        Stop(
-            "The lecture’s run in 90 days: how many H100s?", {**_LECTURES, "find": "accelerators", "within": "90 days"}
-        ),
-        _panel("Parameters or tokens: the compute-optimal split", "split", _LECTURES),
-        _panel("Where the FLOPs go: attention and matrices", "flops", _GPT3),
-        _panel("What moves the answer most", "moves", _LECTURES),
-        _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
+        Stop(message("tour.compute.accelerators"), {**_LECTURES, "find": "accelerators", "within": "90 days"}),
+        _panel(message("tour.compute.split"), "split", _LECTURES),
+        _panel(message("tour.compute.flops"), "flops", _GPT3),
+        _panel(message("tour.compute.sensitivity"), "moves", _LECTURES),
+        _panel(message("tour.compute.whole"), "whole", _LLAMA),
     ),
     MEMORY.id: (
         Stop(
-            "LoRA on an 8B model: does one gaming card hold it?",
+            message("tour.memory.lora"),
             {"model": "Llama 3.1 8B", "ft": "adapters", "gpu": "RTX 4090", "count": "1", "seq": "2,048"},
         ),
-        _panel("Optimizers side by side", "optims", _HELD_70B),
-        _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
-        _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
-        _panel("Through one step: when memory rises and falls", "step", _HELD_70B),
+        _panel(message("tour.memory.optimizers"), "optims", _HELD_70B),
+        _panel(message("tour.memory.serving"), "serve", _HELD_70B),
+        _panel(message("tour.memory.zero"), "zeros", _HELD_405B),
+        _panel(message("tour.memory.step"), "step", _HELD_70B),
     ),
     PARALLEL.id: (
-        Stop("The fastest layout of a 70B model on 512 H100s", _SOUGHT),
-        _panel("Why this one? What its step goes to", "why", _SOUGHT),
-        _panel("The whole space that it was found in", "space", _SOUGHT),
-        _panel("One step in each direction from it", "near", _SOUGHT),
-        _panel("How many accelerators are worth having", "sizes", _SOUGHT),
+        Stop(message("tour.parallel.fastest"), _SOUGHT),
+        _panel(message("tour.parallel.why"), "why", _SOUGHT),
+        _panel(message("tour.parallel.space"), "space", _SOUGHT),
+        _panel(message("tour.parallel.near"), "near", _SOUGHT),
+        _panel(message("tour.parallel.sizes"), "sizes", _SOUGHT),
     ),
     WHAT_IF.id: (
         *(Stop(name, fields) for name, fields in _BOARDS[:4]),
-        _panel("Every cell as a row of a table", "table", _BOARDS[0][1]),
+        _panel(message("tour.what_if.table"), "table", _BOARDS[0][1]),
     ),
     COMPARE.id: (
-        Stop("One model on three kinds of accelerators"),
-        Stop("The first is the baseline", {"base": "1"}),
-        Stop("The second is the baseline", {"base": "2"}),
-        Stop("The third is the baseline", {"base": "3"}),
-        _panel("All of it as files to take away", "take", {}),
+        Stop(message("tour.compare.three")),
+        Stop(message("tour.compare.first"), {"base": "1"}),
+        Stop(message("tour.compare.second"), {"base": "2"}),
+        Stop(message("tour.compare.third"), {"base": "3"}),
+        _panel(message("tour.compare.export"), "take", {}),
     ),
     CALENDAR.id: (
-        Stop("Llama 3 405B: long sequences after short ones", _CALENDARS[0]),
-        Stop("DeepSeek-V3: three stages of context", _CALENDARS[1]),
-        Stop("A year of one fleet, experiments beside the main run", _CALENDARS[2]),
-        Stop("The same year without maintenance", {**_CALENDARS[2], "closed": "", "mhours": "0"}),
-        Stop("Two models, one after the other", _CALENDARS[3]),
+        Stop(message("tour.calendar.llama"), _CALENDARS[0]),
+        Stop(message("tour.calendar.deepseek"), _CALENDARS[1]),
+        Stop(message("tour.calendar.year"), _CALENDARS[2]),
+        Stop(message("tour.calendar.open"), {**_CALENDARS[2], "closed": "", "mhours": "0"}),
+        Stop(message("tour.calendar.two"), _CALENDARS[3]),
     ),
     SAVED.id: (
-        Stop("Every plan that was kept"),
-        Stop("What is known of Llama", {"q": "Llama"}),
-        Stop("Plans of 70B models", {"q": "70B"}),
-        Stop("Plans on H100", {"q": "H100"}),
-        Stop("With the archive", {"old": "true"}),
+        Stop(message("tour.saved.all")),
+        Stop(message("tour.saved.llama"), {"q": "Llama"}),
+        Stop(message("tour.saved.size"), {"q": "70B"}),
+        Stop(message("tour.saved.h100"), {"q": "H100"}),
+        Stop(message("tour.saved.archive"), {"old": "true"}),
     ),
     MEASURE.id: (
-        Stop("The rates of this machine, dtype by dtype"),
-        Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
-        Stop("What moves bytes", {"what": "Memory"}),
-        Stop("Its own roofline", {"what": "Everything", "roof": "true"}, at="roof"),
-        Stop("One layer, predicted and timed", {"what": "One layer’s training step"}),
+        Stop(message("tour.measure.rates")),
+        Stop(message("tour.measure.lecture"), {"what": "The lecture’s experiment"}),
+        Stop(message("tour.measure.memory"), {"what": "Memory"}),
+        Stop(message("tour.measure.roofline"), {"what": "Everything", "roof": "true"}, at="roof"),
+        Stop(message("tour.measure.layer"), {"what": "One layer’s training step"}),
     ),
 }
 """The stops of each page, by its id."""
@@ -181,7 +178,7 @@ def row(page: PageSpec, at: str = "") -> str:
     """
     if page in GROUPS["Learn"]:
         path = html.escape(address(EXERCISES, {"how": "follow the path"}), quote=True)
-        return f'<p class="np-next-page"><a href="{path}">The path: nine steps from a bit to 6ND</a></p>'
+        return f'<p class="np-next-page"><a href="{path}">{message("common.path")}</a></p>'
     items = [
         f'<li><a href="{html.escape(href, quote=True)}"{" aria-current=step" if at == str(number) else ""}>'
         f"{stop.says}</a></li>"
@@ -190,7 +187,7 @@ def row(page: PageSpec, at: str = "") -> str:
     beside = at_stop(page, at)
     return (
         f'<details class="np-tour{" np-beside" if beside else ""}"{" open" if beside else ""}>'
-        f"<summary>A tour in five steps</summary><ol>{''.join(items)}</ol></details>"
+        f"<summary>{message('common.tour')}</summary><ol>{''.join(items)}</ol></details>"
     )
 
 

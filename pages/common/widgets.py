@@ -11,29 +11,30 @@ from core.fields import Field
 from core.limits import limit
 
 
-def drawn(field: Field, **same: Any) -> object:
-    """Draw the widget of a field, and give what it holds. same: what every kind of widget takes, such as ``key``."""
-    same["help"] = field.help or None
+def drawn(field: Field, *, label: str = "", placeholder: str = "", **same: Any) -> object:
+    """Draw the widget of a field, and return what it holds. label, placeholder: in place of the field's own. same: what
+    every kind of widget takes, such as ``key``."""
+    label, same["help"] = label or field.label, field.help or None
+    if field.short:
+        same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
+    if field.kind in ("text", "lines"):
+        same["placeholder"] = placeholder or field.placeholder or None
     match field.kind:
         case "choice":
-            if field.short:
-                same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
-            return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
+            return st.selectbox(label, field.options, index=field.options.index(field.default), **same)
         case "segments":
-            return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)
+            return st.segmented_control(label, field.options, default=field.default, required=True, **same)
         case "switch":
-            return st.toggle(field.label, value=field.default == "true", **same)
+            return st.toggle(label, value=field.default == "true", **same)
         case "slider":
-            return st.slider(field.label, field.low, field.high, int(field.default), **same)
+            return st.slider(label, field.low, field.high, int(field.default), **same)
         case "lines":
             # With a cap it would drop a longer paste without a word; who reads it refuses it, and says how long it is.
-            same["placeholder"] = field.placeholder or None
-            return st.text_area(field.label, value=field.default, height="content", **same)
+            return st.text_area(label, value=field.default, height="content", **same)
         case "text":
             # More than it may have, which the browser would drop without a word: who reads it refuses it.
             most = max(field.max_chars, limit("box_chars"))
-            same |= {"max_chars": most, "placeholder": field.placeholder or None}
-            return st.text_input(field.label, value=field.default, **same)
+            return st.text_input(label, value=field.default, max_chars=most, **same)
 
 
 def bring_text(

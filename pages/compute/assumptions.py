@@ -28,11 +28,11 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
         show.source(message("flops.parameters.source", source=model.source, known=known(model.confidence)))
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            (message("flops.peaks.dtype"), *hardware_text.PEAKS),
-            hardware_text.peaks(device),
+            (message("flops.peaks.dtype"), *hardware_text.peak_headings()),
+            hardware_text.peak_rows(device),
             caption=message("flops.peaks.caption", device=device.name, known=known(device.confidence)),
             here=[name for name, _ in device.peaks].index(a.dtype),
         )
-        for line in (*hardware_text.peak_origin(device, a.dtype), hardware_text.datasheet(device)):
+        for line in (*hardware_text.peak_origin(device, a.dtype), " ".join(hardware_text.datasheet(device))):
             show.note(line)
         show.source(device.source)

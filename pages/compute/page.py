@@ -8,7 +8,7 @@ from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.form.links import link_texts, solved_texts
 from core.planning.form.plan_form import FIND
-from core.planning.presets import REMARKS
+from core.planning.presets import LECTURE
 from core.views.flops.text import scope_text
 from core.views.plan import text, text_rates
 from pages.common import plan_sidebar, show
@@ -64,7 +64,7 @@ def page(inputs: Inputs) -> None:
         others = draw_notices(
             [
                 *repeated_notices([a]),
-                REMARKS.get(preset or "", ""),
+                message("plan.preset.lecture") if preset == LECTURE else "",
                 *text.cautions(a),
                 text_rates.change(a.plan),
             ]

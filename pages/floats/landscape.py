@@ -13,10 +13,11 @@ from core.floats.range_and_precision import GRID_BITS, explain, grid, reach, ste
 from core.floats.typed_numbers import code_text
 from core.limits import cached
 from core.views.floats.charts import dynamic_range, spacing
-from pages.common import bits, show
+from pages.common import show
 from pages.common.components import component
 from pages.common.figures import kept
 from pages.common.theme import TOKENS, projecting
+from pages.floats import bits
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 
 _GRID = "floats:codes"

@@ -6,9 +6,10 @@ from core.floats.comparison import comparable_format, store
 from core.floats.typed_numbers import code_text
 from core.views.floats.latex import value_latex
 from core.views.floats.text import describe_outcome
-from pages.common import bits, show
+from pages.common import show
 from pages.common.registry import EXERCISES, FLOATS
 from pages.common.theme import TOKENS, projecting
+from pages.floats import bits
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, choice_of, policies, read_inputs
 from pages.floats.landscape import landscape

@@ -1,13 +1,17 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
-from collections.abc import Mapping
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import streamlit as st
+
 from core.budget.equations import BudgetError
-from core.floats.code_description import explain_value
+from core.floats.code_description import bits, explain_value
 from core.floats.comparison import Stored, store_everywhere
 from core.floats.formats import FORMATS
 from core.floats.typed_numbers import number_text, parse
+from core.messages import message
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.layout import LAYING
 from core.planning.form.links import link_texts
@@ -16,7 +20,7 @@ from core.planning.form.training import METHOD
 from core.planning.largest_model import Largest, largest
 from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
-from core.planning.presets import FIRST_TUNING, LECTURE, MEMORY_PRESETS, REMARKS
+from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from core.planning.sensitivity import layout_texts
 from core.training.layout import LayoutError
 from core.training.trained import TrainedError
@@ -27,16 +31,14 @@ from core.views.plan.charts import answer_strip
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import plan_sidebar, show
-from pages.common.bits import bit_rows
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 from pages.common.plan_page.published import repeated_notices
 from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
 from pages.common.theme import TOKENS
-from pages.home.form import COUNTED, COUNTED_PRESETS, HELD, HOLDER, LECTURES, NUMBER
+from pages.home.form import ACCELERATOR_COUNT, ACCELERATOR_TYPE, COUNTED, COUNTED_PRESETS, LECTURES, NUMBER
 
-HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
-HOW_EXACT = "What does a small number become?"
+HOW_LONG, HOW_LARGE, HOW_EXACT = message("home.long"), message("home.large"), message("home.exact")
 SHOWN = ("fp16", "bf16", "fp32")
 
 
@@ -58,15 +60,13 @@ def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
                 show.note(line)
             plan_sidebar.draw_limits(inputs)
             if lit == LECTURES:
-                show.note(REMARKS[LECTURE])
+                show.note(message("plan.preset.lecture"))
             for problem in filter(None, (plan_text.impossible(a), plan_text.does_not_fit(a))):
                 show.error(problem)
         with picture:
             show.chart(answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(plan_text.headline(a)), key="home:answer")
             show.note(plan_text.mfu_text(a))
-        show.next_page(
-            "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)
-        )
+        show.next_page(message("home.long.link"), COMPUTE, link_texts(inputs.reading.texts))
         return a
     return None
 
@@ -79,24 +79,24 @@ def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Larg
     except TrainedError as problem:
         if plan.trained.everything:
             raise
-        inputs.fail(str(problem), "Counted with all of the model trained.")
+        inputs.fail(str(problem), message("home.large.all_trained"))
         return _largest(inputs, replace(plan, trained=Plan().trained), {**texts, METHOD.id: METHOD.default})
     except LayoutError as problem:
         if not plan.own_layout:
             raise
-        inputs.fail(f"The layout cannot be: {problem}", "Counted as without splitting the model.")
+        inputs.fail(message("error.invalid_layout", problem=str(problem)), message("home.large.unsplit"))
         return _largest(inputs, replace(plan, own_layout=False), {**texts, LAYING.id: LAYING.default})
 
 
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
-    holder_plan = replace(plan.on_accelerator(values[HOLDER.id]), accelerators=values[HELD.id])
+    holder_plan = replace(plan.on_accelerator(values[ACCELERATOR_TYPE.id]), accelerators=values[ACCELERATOR_COUNT.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
         with plan_sidebar.question_line("large"):
-            plan_sidebar.ask(inputs, "On", HELD, width=70)
-            plan_sidebar.ask(inputs, "×", HOLDER, width=170)
-            plan_sidebar.ask(inputs, "counting", COUNTED)
+            plan_sidebar.ask(inputs, message("home.large.on"), ACCELERATOR_COUNT, width=70)
+            plan_sidebar.ask(inputs, message("home.large.times"), ACCELERATOR_TYPE, width=170)
+            plan_sidebar.ask(inputs, message("home.large.counting"), COUNTED)
         presets, wrong, place, picture = show.slot(), show.slot(), show.slot(), show.slot()
         result, holder_plan, texts = _largest(inputs, holder_plan, texts)
         with wrong:
@@ -107,17 +107,41 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
         with picture:
             show.chart(
                 device_bars([("", result.device_memory)], result.memory.usable, TOKENS),
-                alt=f"Stacked bar of what one accelerator holds, against its memory. {plain(words.holding(result))}",
+                alt=plain(message("home.large.alt", answer=words.holding(result))),
                 key="home:memory",
             )
-        there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
+        there = {"model": TYPED, "count": texts[ACCELERATOR_COUNT.id], "gpu": values[ACCELERATOR_TYPE.id]}
         there = changes_on(plan.accelerator, there)
         there |= {"n": words.typed(result)} if words.typed(result) else {}
         there |= {} if holder_plan.own_layout else layout_texts(Plan().layout)
-        show.next_page("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
-        show.next_page("Can I fine-tune Llama 3.1 8B on my 4090?", MEMORY, MEMORY_PRESETS[FIRST_TUNING])
+        show.next_page(message("home.large.link"), MEMORY, {**link_texts(texts), **there})
+        show.next_page(message("home.large.fine_tuning"), MEMORY, MEMORY_PRESETS[FIRST_TUNING])
         return result
     return None
+
+
+_PARTS = ", ".join(
+    f'<b style="color:var(--np-{name})">{message(label)}</b>'
+    for name, label in (
+        ("sign", "home.exact.sign"),
+        ("exponent", "home.exact.exponent"),
+        ("fraction", "home.exact.fraction"),
+    )
+)
+"""The parts of a number in their colors."""
+
+
+def draw_bits(stored_values: Sequence[Stored]) -> None:
+    """Draw the bits of one number in several formats, one row each."""
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(stored.fmt.title)}</th><td>'
+        + "".join(
+            f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(stored.view.code, stored.fmt)
+        )
+        + "</td></tr>"
+        for stored in stored_values
+    )
+    st.html(f'<table class="np-bitrows"><caption>{_PARTS}</caption><tbody>{rows}</tbody></table>')
 
 
 def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
@@ -127,20 +151,17 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
     stored_values = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with show.question(HOW_EXACT, key=f"{HOME.prefix}_exact"):
         with plan_sidebar.question_line("exact"):
-            plan_sidebar.ask(inputs, "A number", NUMBER, width=170)
+            plan_sidebar.ask(inputs, message("home.exact.number"), NUMBER, width=170)
         place, picture = show.slot(), show.slot()
         show.input_errors(inputs)
         with place:
-            show.answer(
-                f"{as_read(number)} becomes "
-                + ", ".join(f"**{stored.text}** in {stored.fmt.title}" for stored in stored_values)
-                + ".",
-                "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
-            )
+            values = [message("home.exact.stored", value=one.text, format=one.fmt.title) for one in stored_values]
+            answer = message("home.exact.answer", number=as_read(number), stored=values)
+            show.answer(answer, message("home.exact.detail"))
         with picture:
-            bit_rows(stored_values)
+            draw_bits(stored_values)
         show.next_page(
-            "Flip its bits, and see it in every format",
+            message("home.exact.link"),
             FLOATS,
             {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},
         )

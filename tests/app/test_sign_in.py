@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
+from core.messages import message
 from core.views.common.markup import markdown_text
 from pages.common.server import sign_in
 from tests.patience import PATIENCE_S
@@ -52,7 +53,7 @@ def test_a_provider_that_is_away_is_said_on_the_page() -> None:
     app = opened(auth=AUTH | TABLE | {"server_metadata_url": "http://127.0.0.1:1/"})
     next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
     [said] = [one.value for one in app.error]
-    assert "does not answer" in said
+    assert said == message("server.sign_in_down")
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -66,7 +67,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     app = opened(auth=AUTH | TABLE)
     next(one for one in app.button if (one.key or "").startswith("app:")).click().run()
     [said] = [one.value for one in app.error]
-    assert "Authlib" in said
+    assert said == message("server.sign_in_package")
     assert not app.exception
 
 

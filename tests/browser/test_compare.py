@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.planning.comparison.comparison import compare_plans
 from core.planning.comparison.entry import Entry, examples, pack, unpack
+from core.planning.form.plan_form import COUNT
 from core.views.comparison import text
 from core.wording import plain
 from pages.common.comparison_list import IN_LINK
@@ -46,7 +47,7 @@ def test_a_change_that_overtakes_a_slow_answer_is_kept(open_page: OpenPage) -> N
     page.get_by_text("Change it in the sidebar", exact=True).click()
     settle(page)
     page.evaluate("traffic.late = 700")
-    name, count = page.get_by_label("Name", exact=True).nth(0), page.get_by_label("How many", exact=True)
+    name, count = page.get_by_label("Name", exact=True).nth(0), page.get_by_label(COUNT.label, exact=True)
     name.fill("renamed")
     name.press("Enter")
     count.fill("333")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.planning.form.plan_form import PRICE
 from core.planning.plan import OWN_SHAPE, TYPED
 from pages.common.registry import COMPUTE, MEMORY
 from tests.app.plan_pages import CONFIG
@@ -62,7 +63,7 @@ def test_config_is_pasted_under_the_model_and_never_lost(open_page: OpenPage) ->
 
 def test_price_stays_with_its_accelerator_and_returns_with_it(open_page: OpenPage) -> None:
     page = open_page(f"{COMPUTE.url_path}?p_gpu=H200+SXM")
-    price, said = page.get_by_label("Your price, $/h", exact=True), page.locator(".st-key-np-fields .np-note")
+    price, said = page.get_by_label(PRICE.label, exact=True), page.locator(".st-key-np-fields .np-note")
     price.fill("2.80")
     price.press("Enter")
     settle(page)

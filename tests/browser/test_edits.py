@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.comparison.entry import entry_of
+from core.planning.form.plan_form import COUNT
 from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from pages.common.registry import (
@@ -174,7 +175,7 @@ def test_a_heading_of_a_table_orders_it_until_another_order_is_chosen(open_page:
 def test_typed_text_outlasts_a_reload_that_comes_before_its_answer(open_page: OpenPage, leave: str) -> None:
     page = open_page(COMPUTE.url_path)
     page.evaluate("traffic.held = []")  # the page hears no answer
-    for label, text in (("Tokens", "1.5T"), ("How many", "2,000")):
+    for label, text in (("Tokens", "1.5T"), (COUNT.label, "2,000")):
         page.get_by_label(label, exact=True).fill(text)
         page.get_by_label(label, exact=True).press(leave)
     page.reload()

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.planning.comparison.comparison import compare_plan
+from core.planning.form.plan_form import COUNT
 from core.planning.plan import OWN_SHAPE
 from core.views.plan.text import headline
 from core.wording import plain
@@ -55,11 +56,11 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     page = open_page(COMPUTE.url_path)
     press(page, "Compare")
     open_from_menu(page, MEMORY)
-    enter(page.get_by_label("How many", exact=True), "2,048")
+    enter(page.get_by_label(COUNT.label, exact=True), "2,048")
     press(page, "Compare")
     open_from_menu(page, PARALLEL)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
-    enter(page.get_by_label("How many", exact=True), "3,072")
+    enter(page.get_by_label(COUNT.label, exact=True), "3,072")
     press(page, "Compare")
     go(page, "3 of 6 compared", COMPARE.url_path)
 
@@ -71,7 +72,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     page.get_by_role("button", name="Plan 1").click()
     page.get_by_text("Change it in the sidebar", exact=True).click()
     settle(page)
-    enter(page.get_by_label("How many", exact=True), "4096")
+    enter(page.get_by_label(COUNT.label, exact=True), "4096")
     after = plans(page)
     assert len(after) == 3
     assert after[1:] == before[1:]
@@ -89,7 +90,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     expected = compare_plan(after[0]).answer
     assert expected
     assert plain(headline(expected)).replace(NO_BREAK, " ") in answer(other)
-    expect(other.get_by_label("How many", exact=True)).to_have_value("4096")
+    expect(other.get_by_label(COUNT.label, exact=True)).to_have_value("4096")
 
     page.get_by_text("Files", exact=True).click()
     settle(page)
@@ -158,7 +159,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     visitor = Visitor(page)
     visitor.enter("Parameters", "32B")
     visitor.enter("Tokens", "8T")
-    visitor.enter("How many", "256")
+    visitor.enter(COUNT.label, "256")
     visitor.enter("Deadline", "90 days")
     visitor.enter("Budget", "6M")
     visitor.open("Limits")

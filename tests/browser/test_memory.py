@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.messages import message
 from core.planning.plan import FINE_TUNING_BATCH
 from pages.common.registry import MEMORY
 from tests.browser.conftest import settle
@@ -32,7 +33,7 @@ def test_what_is_wrong_is_said_over_the_answer_where_the_sidebar_is_shut(open_pa
 def test_fine_tuning_begins_with_a_batch_of_its_own_and_keeps_one_that_was_typed(open_page: OpenPage) -> None:
     page = open_page(f"{MEMORY.url_path}?p_model=Llama+3.1+8B&p_count=8&p_tokens=100M")
     batch = page.get_by_label("Global batch", exact=True)
-    page.get_by_test_id("stPopoverButton").filter(has_text="What is trained").click()
+    page.get_by_test_id("stPopoverButton").filter(has_text=message("sidebar.trained")).click()
 
     def train(what: str) -> None:
         settle(page)

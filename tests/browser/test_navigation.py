@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.comparison.entry import entry_of
+from core.planning.form.plan_form import COUNT
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import plan_store
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, SAVED, TENSORS, PageSpec
@@ -41,7 +42,7 @@ def expect_page_with_plan(page: Page, spec: PageSpec) -> None:
         expect(page.locator(".np-answer").first).to_be_visible()
         expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
         expect(page.get_by_label("Parameters", exact=True).first).to_have_value(PLAN["p_n"])
-        expect(page.get_by_label("How many", exact=True).first).to_have_value(PLAN["p_count"])
+        expect(page.get_by_label(COUNT.label, exact=True).first).to_have_value(PLAN["p_count"])
         page.reload()
         settle(page)
     assert page.problems == []  # type: ignore[attr-defined]

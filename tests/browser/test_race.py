@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page
 
+from core.planning.form.plan_form import COUNT
 from pages.common.registry import COMPUTE
 from tests.browser.conftest import OpenPage, choose, open_preset, settle
 
@@ -54,7 +55,7 @@ CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
     "a preset, a panel": (100, (GPT, MOVES), {"p_model": "GPT-3 175B", "p_tokens": "300B", "c_moves": "true"}),
     "a preset, a field of it": (
         0,
-        (held, GPT, typed("How many", "20,000"), heard),
+        (held, GPT, typed(COUNT.label, "20,000"), heard),
         {"p_model": "GPT-3 175B", "p_count": "20,000"},
     ),
     "two presets": (400, (GPT, LLAMA), {"p_model": "Llama 2 70B", "p_tokens": "2T", "p_gpu": "A100 SXM 80 GB"}),

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.planning.form.plan_form import COUNT, PRICE
 from pages.common.registry import WHAT_IF
 from tests.browser.conftest import settle
 
@@ -45,7 +46,7 @@ def test_a_click_on_a_cell_makes_it_the_plan(open_page: OpenPage) -> None:
     cell.click()
     settle(page)
     expect(yours(page)).to_have_attribute("data-id", "2,2")
-    expect(value(page, "How many")).to_have_value("2,048")
+    expect(value(page, COUNT.label)).to_have_value("2,048")
     expect(value(page, "MFU")).to_have_value("50%")
     said = page.locator(".np-answer small").inner_text().replace("\N{NO-BREAK SPACE}", " ")
     assert f"Yours takes {told} days" in said
@@ -60,11 +61,11 @@ def test_cell_of_another_accelerator_leaves_the_price_behind(open_page: OpenPage
     page.locator('.board button[data-id="0,1"]').click()
     settle(page)
     expect(page.get_by_label("Accelerator", exact=True).first).to_have_value("B200")
-    expect(value(page, "Your price, $/h")).to_have_value("")
+    expect(value(page, PRICE.label)).to_have_value("")
     expect(page.locator(".st-key-np-fields .np-note")).to_contain_text("H200 SXM")
     page.locator('.board button[data-id="0,0"]').click()
     settle(page)
-    expect(value(page, "Your price, $/h")).to_have_value("")
+    expect(value(page, PRICE.label)).to_have_value("")
     assert page.problems == []  # type: ignore[attr-defined]
 
 
@@ -78,7 +79,7 @@ def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -
     page.keyboard.press("Enter")
     settle(page)
     expect(yours(page)).to_have_attribute("data-id", "2,0")
-    expect(value(page, "How many")).to_have_value("512")
+    expect(value(page, COUNT.label)).to_have_value("512")
     focused = page.evaluate("[...document.querySelectorAll('*')].map(e => e.shadowRoot?.activeElement?.dataset.id)")
     assert "2,0" in focused
     assert page.problems == []  # type: ignore[attr-defined]

@@ -309,8 +309,8 @@ def _parts(a: PlanEstimate) -> Iterator[Shown]:
     headings, rows = flops_text.parameter_rows(a.shape)
     assert all(len(row) == len(headings) for row in rows)
     yield from _cells(rows)
-    yield from _cells(hardware_text.peaks(a.device))
-    yield from (*hardware_text.peak_origin(a.device, a.dtype), hardware_text.datasheet(a.device))
+    yield from _cells(hardware_text.peak_rows(a.device))
+    yield from (*hardware_text.peak_origin(a.device, a.dtype), *hardware_text.datasheet(a.device))
 
 
 def _take_away(a: PlanEstimate) -> Iterator[Shown]:

@@ -15,10 +15,11 @@ ROOT = Path(__file__).parents[2]
 PLAIN = {
     # units, times, file formats and what has no other name
     *("GB", "MB", "TB", "GiB", "UTC", "US", "MW", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
+    *("TFLOP", "PFLOP", "H100", "80GB", "HBM3"),
     # models, programs and layouts named after them
     *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
     *("XL", "OLMoE", "SmolLM3", "BLOOM"),
-    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2", "InternEvo", "TRL", "PEFT", "MaxText", "JAX"),
+    *("NVIDIA", "CUDA", "cuDNN", "NeMo", "AutoModel", "FSDP2", "InternEvo", "TRL", "PEFT", "MaxText", "JAX"),
     "nf4",  # as a choice of the field writes NF4
 }
 """What help texts may say without a definition."""

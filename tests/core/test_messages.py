@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, message, template
+from core.planning.form.plan_form import PLAN_FIELDS
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
+from pages.common.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
 CALLS = ("message", "pick_message")
@@ -68,18 +72,17 @@ def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> se
 def calls() -> dict[str, list[tuple[str, set[str], set[str]]]]:
     """Where messages are asked for: place → kind of call, ids, names of values."""
     found: dict[str, list[tuple[str, set[str], set[str]]]] = {}
-    for folder in ("core", "pages"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            source = path.read_text(encoding="utf-8")
-            if "message(" not in source or path.name == "messages.py":
-                continue
-            tree = ast.parse(source)
-            module = tables(tree)
-            for function, call in calls_in(tree):
-                names = {keyword.arg or "**" for keyword in call.keywords}
-                kind = call.func.id if isinstance(call.func, ast.Name) else ""
-                place = f"{path.relative_to(ROOT)}:{call.lineno}"
-                found.setdefault(place, []).append((kind, ids_of(call, function, module), names))
+    for path in sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
+        source = path.read_text(encoding="utf-8")
+        if "message(" not in source or path.name == "messages.py":
+            continue
+        tree = ast.parse(source)
+        module = tables(tree)
+        for function, call in calls_in(tree):
+            names = {keyword.arg or "**" for keyword in call.keywords}
+            kind = call.func.id if isinstance(call.func, ast.Name) else ""
+            place = f"{path.relative_to(ROOT)}:{call.lineno}"
+            found.setdefault(place, []).append((kind, ids_of(call, function, module), names))
     return found
 
 
@@ -104,6 +107,10 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
+    for field in PLAN_FIELDS:
+        own = f"field.{field.id}"
+        used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
+    used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}
     assert sorted(entries().keys() - used) == []
 
 
@@ -125,6 +132,17 @@ def test_every_entry_keeps_to_the_marks_of_the_house() -> None:
         if text.count("**") % 2 or re.search(r"[\"'—]|  |\d %|\.\.", text) or text != text.strip(" \n")
     ]
     assert [name for name in faults if not name.startswith(("limits.misses.", "rates.by"))] == []
+
+
+def test_every_field_of_a_plan_has_a_label_of_its_own() -> None:
+    """No two fields of one part are called the same, and importing them reads no words of theirs."""
+    named = [(field.part, field.label) for field in PLAN_FIELDS]
+    assert len(set(named)) == len(named)
+    assert all(label for _, label in named)
+    script = (
+        "from core.planning.form.plan_form import FIND, MFU; assert not {'label', 'help'} & {*vars(FIND), *vars(MFU)}"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
 def test_message_takes_just_its_values() -> None:

@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from core.messages import Message
 from core.models.building.events import Built, BuiltPart, laid_out
 from core.models.configs.config import read_hf_config
 from core.models.configs.custom import about_built, about_saved
@@ -99,12 +100,15 @@ def test_what_ran_is_a_shape_only_with_the_active_parameters_and_flops_of_the_bu
 
 def test_bytes_that_a_shape_saves_are_compared_in_both_directions() -> None:
     assert about_saved(1.019) == about_saved(0.981) == ""
-    assert "25%" in about_saved(0.8)
-    assert "20%" in about_saved(1.25)
+    more, less = about_saved(0.8), about_saved(1.25)
+    assert isinstance(more, Message)
+    assert isinstance(less, Message)
+    assert (more.id, more.values["off"]) == ("shape.saves_more", pytest.approx(0.25))
+    assert (less.id, less.values["off"]) == ("shape.saves_less", pytest.approx(0.2))
 
 
 def test_a_shape_is_compared_with_the_model_that_was_built() -> None:
     spec = read_spec(EXAMPLE)
     said = [about_built(spec, _built(spec, beyond)) for beyond in (0, 5, -5)]
-    assert len(set(said)) == 3
-    assert f"{parameters(spec).total + 5:,}" in said[1]
+    assert [one.id for one in said] == ["shape.built_same", "shape.built_more", "shape.built_fewer"]
+    assert said[1].values["total"] == parameters(spec).total + 5

@@ -210,4 +210,4 @@ def test_fields_that_the_bill_had_are_named_where_they_said_something() -> None:
     link = {"y_keep": ("",), "y_gbm": ("0.023",), "y_data": ("60 TB",), "y_parts": ("true",), "y_space": ("1M",)}
     texts, said = form.from_address(link)
     assert texts == {"space": "1M"}
-    assert said == ("The link has fields that are not known here and were left aside: “y_data”.",)
+    assert [(one.id, one.values) for one in said] == [("input.link_unknown", {"names": ["y_data"]})]  # type: ignore[attr-defined]

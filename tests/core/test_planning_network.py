@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import plan_from
 from core.planning.layout import evaluate_layout, search_request
 from core.search.fastest import searched
@@ -78,7 +79,7 @@ def test_nodes_are_the_usual_ones_unless_typed() -> None:
 
 @pytest.mark.parametrize("text", ["0", "2.5", "-8", "a rack", "1M"])
 def test_what_is_no_number_of_a_node_is_refused(text: str) -> None:
-    with pytest.raises(QuantityError, match="In a node"):
+    with pytest.raises(QuantityError, match=PER_NODE.label):
         plan_from({"node": text})
 
 

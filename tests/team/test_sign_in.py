@@ -165,7 +165,7 @@ def test_a_sign_in_outlives_its_provider_and_nobody_new_gets_in_without(
         late.goto(team.url)
         settle(late)
         late.get_by_role("button", name="Sign in", exact=True).click()
-        expect(late.get_by_role("alert")).to_contain_text("does not answer")
+        expect(late.get_by_role("alert")).to_contain_text("not responding")
         expect(late.locator(".np-answer").first).to_be_visible()
     page.reload()
     entry(page, f"Sign out · {NAME}")

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from core.messages import Message, message
 from core.models.configs.families import FAMILIES, expert_groups
 from core.models.configs.json_text import ConfigError, NoClosedFormError, read_object, shown
 from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.suggest import suggestions
-from core.wording import listed
 
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
@@ -30,14 +30,14 @@ class UnknownFamilyError(NoClosedFormError):
     ) -> None:
         self.missing = missing
         self.draft = draft
-        rule = "Napkin has no formulas for this family." if model_type else "Napkin needs the name of a family."
+        rules = [message("config.unknown_family" if model_type else "config.no_family")]
         if alike := suggestions(model_type, tuple(FAMILIES)):
-            rule += f" Families with similar names are {listed(alike)}."
+            rules.append(message("config.alike", families=alike))
         if missing:
-            rule += f" A generic model would need {listed(missing)}."
+            rules.append(message("config.missing", keys=missing))
         elif problem:
-            rule += f" The other fields describe no generic model. {problem}"
-        super().__init__(model_type, "model_type", model_type or None, rule)
+            rules.append(message("config.not_generic", problem=problem))
+        super().__init__(model_type, "model_type", model_type or None, " ".join(rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     text, model_type, notes = _text_part(whole)
     part = bool(notes)
     if whole.get("is_encoder_decoder") is True:
-        raise ConfigError("is_encoder_decoder", True, "Napkin counts only decoders.", '"is_encoder_decoder": false')
+        raise ConfigError("is_encoder_decoder", True, message("config.decoders"), '"is_encoder_decoder": false')
     family = FAMILIES.get(ALIASES.get(model_type, model_type))
     if family is None:
         raise _unknown(model_type, text)
@@ -84,14 +84,14 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     for key, allowed in family.only.items():
         if text.get(key) not in (None, allowed):
             example = f"{shown(key)}: {shown(allowed)}"
-            rule = f"Napkin counts {family.name} only with {shown(allowed)}."
+            rule = message("config.only_with", family=family.name, value=shown(allowed))
             raise NoClosedFormError(model_type, key, text[key], rule, example)
     for key in _ACTIVATIONS:
         if text.get(key) == "xielu" and "activation" not in family.keys:
-            rule = f"it has learned numbers, which Napkin does not count for {family.name}."
+            rule = message("config.xielu", family=family.name)
             raise NoClosedFormError(model_type, key, "xielu", rule, f'"{key}": "silu"')
     if fields.mtp and not mtp:
-        notes.append("The switch MTP adds the multi-token prediction modules, which this count leaves out.")
+        notes.append(message("config.mtp"))
     try:
         spec = _spec(family, fields, keys, fields.mtp or 0 if mtp else 0)
     except SpecError as problem:
@@ -100,9 +100,7 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
         raise ConfigError(key, problem.value, problem.rule, _example(key, field, None, problem.example)) from None
     named = text.get("architectures") or whole.get("architectures")
     if isinstance(named, list) and named and not str(cast("list[object]", named)[0]).endswith(_HEADED):
-        notes.append(
-            f"The file names {shown(cast('list[object]', named)[0])}. Napkin counts a language model with its head."
-        )
+        notes.append(message("config.headed", name=shown(cast("list[object]", named)[0])))
     notes += [family.note] if family.note else []
     unread = _unread(family, text)
     unused = {"mtp"} if not fields.mtp else set[str]()
@@ -145,7 +143,7 @@ def _as_text(config: Mapping[str, Any]) -> str:
     try:
         return json.dumps(dict(config), default=str)
     except (TypeError, ValueError, RecursionError):
-        raise ConfigError("", None, "The mapping cannot be written as JSON.") from None
+        raise ConfigError("", None, message("config.not_json")) from None
 
 
 def _text_part(whole: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
@@ -158,17 +156,14 @@ def _text_part(whole: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
             if inner.get("tie_word_embeddings") is True:
                 outer = {}  # older files say it inside, where the outer default is no
             model_type = _type(inner) or _type(whole)
-            return {**inner, **outer}, model_type, [_PART_NOTE]
-    return whole, _type(whole), [_PART_NOTE] if _type(whole) in COMPOSITES else []
-
-
-_PART_NOTE = "Napkin counts only the text model, without encoders for images and sound."
+            return {**inner, **outer}, model_type, [message("config.part")]
+    return whole, _type(whole), [message("config.part")] if _type(whole) in COMPOSITES else []
 
 
 def _type(part: Mapping[str, Any]) -> str:
     result = part.get("model_type")
     if result is not None and not isinstance(result, str):
-        raise ConfigError("model_type", result, "it must be a text.", '"model_type": "llama"')
+        raise ConfigError("model_type", result, message("config.text"), '"model_type": "llama"')
     return result or ""
 
 
@@ -186,8 +181,8 @@ def _find(part: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, object] 
         if isinstance(owner, dict) and last in owner:
             rows.append((key, cast("dict[str, object]", owner)[last]))
     if any(value != rows[0][1] for _, value in rows if value is not None and rows[0][1] is not None):
-        rule = f"{listed([key for key, _ in rows])} name the same quantity and must agree."
-        raise ConfigError(rows[0][0], rows[0][1], rule, f"only {shown(rows[0][0])}: {shown(rows[0][1])}")
+        rule, (key, first) = message("config.agree", keys=[key for key, _ in rows]), rows[0]
+        raise ConfigError(key, first, rule, message("config.only", field=shown(key), value=shown(first)))
     return next((pair for pair in rows if pair[1] is not None), rows[0] if rows else None)
 
 
@@ -260,7 +255,7 @@ def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
             given[field] = False
         elif field not in _NULLABLE:
             key = names.get(field, field)
-            raise ConfigError(key, None, "the model has no shape without it.", _example(key, field, kinds[field]))
+            raise ConfigError(key, None, message("config.needed"), _example(key, field, kinds[field]))
     try:
         return Fields.model_validate(given)
     except ValidationError as problem:
@@ -271,19 +266,19 @@ def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
         raise ConfigError(key, given.get(field), _rule(first["type"], first.get("ctx", {})), example) from None
 
 
-def _rule(kind: str, bounds: Mapping[str, Any]) -> str:
+def _rule(kind: str, bounds: Mapping[str, Any]) -> Message:
     """What pydantic found wrong, as the second half of a sentence."""
     if kind == "bool_type":
-        return "it must be true or false."
+        return message("config.bool")
     if kind == "list_type":
-        return "it must be a list with one entry per layer."
+        return message("config.list")
     if kind == "less_than_equal":
-        return f"it must be at most {bounds['le']:,}."
+        return message("config.at_most", most=float(bounds["le"]))
     if kind == "greater_than_equal":
-        return f"it must be at least {bounds['ge']:,}."
+        return message("config.at_least", least=float(bounds["ge"]))
     if kind == "missing":
-        return "the model has no shape without it."
-    return f"it must be {'a text' if kind == 'string_type' else 'a whole number without quotes or decimals'}."
+        return message("config.needed")
+    return message("config.text" if kind == "string_type" else "config.whole")
 
 
 _KEYED = {
@@ -331,7 +326,7 @@ def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) 
 
 def _head_dim(f: Fields, keys: Mapping[str, str]) -> int:
     if f.hidden % f.heads:
-        rule = f"it must be a multiple of the {f.heads} heads where no head width is given."
+        rule = message("config.heads", heads=float(f.heads))
         raise ConfigError(keys["hidden"], f.hidden, rule, f'"{keys["hidden"]}": {128 * f.heads}')
     return f.hidden // f.heads
 
@@ -341,7 +336,7 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         return None
     if f.per_token is None:
         key = keys.get("per_token", "num_experts_per_tok")
-        raise ConfigError(key, None, "a mixture of experts needs the number of experts per token.", f'"{key}": 2')
+        raise ConfigError(key, None, message("config.per_token"), f'"{key}": 2')
     listed = set(f.dense_listed or ())
     first, every = f.dense_first or 0, f.moe_every or 1
     at = every - 1 if f.moe_offset is None else f.moe_offset
@@ -396,10 +391,12 @@ def _marks(f: Fields, keys: Mapping[str, str]) -> tuple[bool, ...]:
     key, kinds = keys["layer_types"], f.layer_types or []
     example = _example(key, "layer_types", None)
     if len(kinds) != f.layers:
-        raise ConfigError(key, kinds, f"it has {len(kinds)} entries, but the model has {f.layers} layers.", example)
+        raise ConfigError(
+            key, kinds, message("config.entries", entries=float(len(kinds)), layers=float(f.layers)), example
+        )
     for kind in kinds:
         if kind not in _KINDS:
-            raise ConfigError(key, kind, f"Napkin knows {listed(tuple(_KINDS))}.", example)
+            raise ConfigError(key, kind, message("config.kinds", kinds=tuple(_KINDS)), example)
     return tuple(_KINDS[kind] for kind in kinds)
 
 
@@ -420,7 +417,8 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
     try:
         return UnknownFamilyError(model_type, (), _spec(generic, _checked(values, names), names, 0))
     except (ConfigError, SpecError) as problem:
-        why = f"{names.get(problem.field, problem.field)} is {shown(problem.value)}: {problem.rule}"
+        field = names.get(problem.field, problem.field)
+        why = message("config.field", field=field, value=shown(problem.value), rule=problem.rule)
         return UnknownFamilyError(model_type, (), None, why)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.models.catalog import CatalogModel
 from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counts_only import CountedModel, read_counted
@@ -15,29 +16,33 @@ from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.models.spec_text import read_spec
 from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in
-from core.units import format_count
-from core.wording import listed
 
 NAME = "Your model"
 
-SIZES: Mapping[str, str] = {
-    "layers": "Layers",
-    "hidden": "Hidden width",
-    "heads": "Heads",
-    "kv_heads": "KV heads",
-    "head_dim": "Head width",
-    "ffn": "FFN width",
-    "vocab": "Vocabulary",
-}
-"""The whole numbers of a shape that are edited one by one, with their labels."""
+SIZES = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
+"""The whole numbers of a shape that are edited one by one."""
 
-MIXTURE: Mapping[str, str] = {
-    "count": "Experts",
-    "per_token": "of which run",
-    "width": "Expert width",
-    "shared": "Shared experts",
-}
+MIXTURE = ("count", "per_token", "width", "shared")
 """Those of its mixture of experts; without one all are 0."""
+
+_LABELS: Mapping[str, str] = {
+    "layers": "shape.layers",
+    "hidden": "shape.hidden",
+    "heads": "shape.heads",
+    "kv_heads": "shape.kv_heads",
+    "head_dim": "shape.head_dim",
+    "ffn": "shape.ffn",
+    "vocab": "shape.vocab",
+    "count": "shape.experts",
+    "per_token": "shape.per_token",
+    "width": "shape.expert_width",
+    "shared": "shape.shared",
+}
+
+
+def size_label(field: str) -> Message:
+    """Return the label of ``field`` (of `SIZES` or `MIXTURE`)."""
+    return message(_LABELS[field])
 
 
 def own_model(spec: TransformerSpec) -> CatalogModel:
@@ -129,97 +134,103 @@ class ConfigSaid:
 
 
 def read_config(text: str) -> ConfigSaid:
-    """Read a config.json by formula; nothing raises."""
+    """Read a config.json by formula. Raises nothing."""
     try:
         read = read_hf_config(text)
     except NoClosedFormError as problem:
         draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
-        return ConfigSaid(None, False, f"{problem} The shape stays as it was.", True, draft)
+        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem} The shape stays as it was.")
-    sentences = [f"**Read as {read.family}:** {about(read.spec)}"]
+        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}")
+    sentences: list[str] = [message("shape.read_as", family=read.family), *about(read.spec)]
     if read.omitted:
-        sentences.append(f"The file lacks {listed(read.omitted)}, so Napkin uses the family’s defaults.")
+        sentences.append(message("shape.defaults", keys=read.omitted))
     if read.unread:
-        sentences.append(f"Napkin does not read {listed(read.unread)}, which may change the count.")
+        sentences.append(message("shape.unread", keys=read.unread))
     return ConfigSaid(read.spec, not read.unread, " ".join([*sentences, *read.notes]), read.part or bool(read.unread))
 
 
-def about_counted(counted: CountedModel, reason: str = "") -> str:
-    """A model known by its counts in one line. reason: why its layers are not, in a sentence."""
-    active = f", {format_count(counted.active)} active" if counted.active != counted.total else ""
-    by = counted.by.replace("_", " ")
-    mixed = counted.active != counted.total
-    proxy = "a mixture of experts" if mixed else "a dense model"
-    return (
-        f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}."
-        f"{' ' * bool(reason)}{reason} Its layers are not known, so days, memory, and cache are those of {proxy} with "
-        "the same counts." + (f" The median error of its step time is {MIXTURE_ERROR:.0%}." if mixed else "")
-    )
+def about_counted(counted: CountedModel) -> str:
+    """Return the counts of a model of which nothing else is known, and which layers stand in for its own."""
+    mixture = counted.active != counted.total
+    total, active = float(counted.total), float(counted.active)
+    named = "shape.counted_active" if mixture else "shape.counted"
+    said = pick_message(named, total=total, active=active, made=counted.made, by=counted.by.replace("_", " "))
+    proxy = "shape.proxy_mixture" if mixture else "shape.proxy"
+    return f"{said} {pick_message(proxy, error=MIXTURE_ERROR)}"
 
 
-def about_built(spec: TransformerSpec, built: CountedModel) -> str:
-    """How a shape that was read from a config compares with the model that was built from it."""
-    beyond = built.total - parameters(spec).total
-    if not beyond:
-        return f"**Checked by building it:** {built.made} has as many parameters."
-    if beyond > 0:
-        return (
-            f"**Built whole, it has {built.total:,} parameters:** {beyond:,} of {built.made} are outside this shape, "
-            "such as encoders for images and sound."
-        )
-    return f"**Built, {built.made} has {built.total:,} parameters,** {-beyond:,} fewer than this shape. Check the file."
+def about_built(spec: TransformerSpec, built: CountedModel) -> Message:
+    """Return how a shape that was read from a config compares with the model that was built from it."""
+    beyond = float(built.total - parameters(spec).total)
+    named = "shape.built_same" if not beyond else "shape.built_more" if beyond > 0 else "shape.built_fewer"
+    return pick_message(named, made=built.made, total=float(built.total), beyond=beyond, fewer=-beyond)
 
 
-def about_saved(ratio: float) -> str:
-    """How far the bytes that a shape saves, ``ratio`` times those recorded, are off; empty within 2%."""
-    if abs(ratio - 1) <= 0.02:
+_SAVED_ALIKE = 0.02
+"""Share by which saved bytes may differ without a word."""
+
+
+def about_saved(ratio: float) -> Message | str:
+    """Return how far the bytes that a shape saves, ``ratio`` times those recorded, are off; empty within 2%."""
+    if abs(ratio - 1) <= _SAVED_ALIKE:
         return ""
-    more, less = (1 / ratio - 1, "more") if ratio < 1 else (1 - 1 / ratio, "less")
-    return (
-        f" As single operations of transformers, its layers save {more:.0%} {less} for backward than computed here, "
-        "which kernels for whole layers do not."
-    )
+    off = 1 / ratio - 1 if ratio < 1 else 1 - 1 / ratio
+    return message("shape.saves_more" if ratio < 1 else "shape.saves_less", off=off)
 
 
-def about(spec: TransformerSpec) -> str:
-    """The shape in one line: its parameters, and what the numbers to edit do not show."""
+def about(spec: TransformerSpec) -> list[Message]:
+    """Return the parameters of a shape, and what the numbers to edit do not show."""
     counted = parameters(spec)
-    active = f", {format_count(counted.active)} active" if spec.experts else ""
-    sentences = [f"**{counted.total:,}** parameters{active}"]
+    named = "shape.about_active" if spec.experts else "shape.about"
+    said = [pick_message(named, total=float(counted.total), active=float(counted.active))]
+    if parts := _parts(spec):
+        said.append(message("shape.also", parts=parts))
+    if spec.unmodelled:
+        said.append(message("shape.unmodeled", what=spec.unmodelled))
+    return said
+
+
+def _parts(spec: TransformerSpec) -> list[Message]:
+    layers, moe, parts = float(spec.layers), spec.experts, list[Message]()
     if spec.latent:
-        sentences.append(f"latent attention of rank {spec.latent.kv_rank:,}")
+        parts.append(message("shape.latent", rank=float(spec.latent.kv_rank)))
     if spec.window:
-        sentences.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
+        tokens, windowed = float(spec.window.size), float(spec.windowed_layers)
+        parts.append(message("shape.window", tokens=tokens, layers=windowed, all=layers))
     if mixer := spec.mixer:
-        place = "in parallel with" if mixer.parallel else "in place of"
-        sentences.append(f"{NAMES[mixer.kind]} {place} attention in {mixer.layers} of {spec.layers} layers")
-    for other in spec.others:
-        seen = f"a window of {other.window:,} tokens" if other.window else "all tokens"
-        sizes = f"{other.heads} heads of {other.head_dim}, {other.kv_heads} for keys and values"
-        sentences.append(f"{other.layers} attention layers with {sizes}, that see {seen}")
+        place = "shape.mixer_parallel" if mixer.parallel else "shape.mixer"
+        parts.append(message(place, mixer=NAMES[mixer.kind], layers=float(mixer.layers), all=layers))
+    parts += [
+        pick_message(
+            "shape.other_window" if other.window else "shape.other",
+            layers=float(other.layers),
+            heads=float(other.heads),
+            width=float(other.head_dim),
+            kv_heads=float(other.kv_heads),
+            tokens=float(other.window or 0),
+        )
+        for other in spec.others
+    ]
     if spec.bare_layers:
-        sentences.append(f"{spec.bare_layers} layers without attention")
-    if indexer := spec.indexer:
-        sentences.append(f"an indexer that chooses {indexer.chosen:,} tokens for attention")
+        parts.append(message("shape.bare", layers=float(spec.bare_layers)))
+    if spec.indexer:
+        parts.append(message("shape.indexer", tokens=float(spec.indexer.chosen)))
     if spec.networks:
-        sentences.append(f"feed-forward networks of {1 + len(spec.networks)} widths")
-    if spec.experts and spec.experts.latent:
-        sentences.append(f"experts in a latent width of {spec.experts.latent:,}")
+        parts.append(message("shape.networks", sizes=1.0 + len(spec.networks)))
+    if moe and moe.latent:
+        parts.append(message("shape.expert_latent", width=float(moe.latent)))
     if spec.streams > 1:
-        sentences.append(f"{spec.streams} residual streams")
-    if (moe := spec.experts) and moe.groups_per_token < moe.route_groups:
-        sentences.append(f"each token’s experts in {moe.groups_per_token} of {moe.route_groups} groups")
+        parts.append(message("shape.streams", streams=float(spec.streams)))
+    if moe and moe.groups_per_token < moe.route_groups:
+        groups, every = float(moe.groups_per_token), float(moe.route_groups)
+        parts.append(message("shape.routed_groups", groups=groups, all=every))
     if spec.further:
-        sentences.append("operations beyond those of other models")
+        parts.append(message("shape.further"))
     if spec.mtp_modules:
-        sentences.append(f"{spec.mtp_modules} multi-token prediction")
+        parts.append(message("shape.mtp", modules=float(spec.mtp_modules)))
     if spec.position_rows:
-        sentences.append(f"{spec.position_rows:,} learned positions")
+        parts.append(message("shape.positions", rows=float(spec.position_rows)))
     if spec.qk_norm != "none":
-        sentences.append("norms of queries and keys")
-    stands_in = (
-        f" Napkin does not model the memory and time of {spec.unmodelled}. For memory, steps, and layouts it uses a "
-        "dense model of the same size."
-    )
-    return f"{'; '.join(sentences)}.{stands_in if spec.unmodelled else ''}"
+        parts.append(message("shape.qk_norm"))
+    return parts

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, cast
 
 from core.limits import limit
+from core.messages import message
 
 EXAMPLE = (
     '{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, '
@@ -38,9 +39,12 @@ class ConfigError(ValueError):
         self.field = field
         self.value = value
         self.rule = rule
-        what = f"{sendable(field)} is {shown(value)}: {rule}" if field else rule
-        use = f" Use {example}." if example else "" if field else f" Use a text such as {EXAMPLE}."
-        super().__init__(f"{what}{use}")
+        sentences = [message("config.field", field=sendable(field), value=shown(value), rule=rule) if field else rule]
+        if example:
+            sentences.append(message("config.use", example=example))
+        elif not field:
+            sentences.append(message("config.use_text", example=EXAMPLE))
+        super().__init__(" ".join(sentences))
 
 
 class NoClosedFormError(ConfigError):
@@ -73,28 +77,29 @@ def read_object(text: str, what: str = "config.json", most: int = limit("config_
     Mamba-2's ``time_step_limit`` has, is kept as transformers writes it, ``{"__float__": "Infinity"}``.
     """
     if len(text) > most:
-        raise ConfigError("", text, f"The text has {len(text):,} characters; a {what} has at most {most:,}.")
+        raise ConfigError("", text, message("config.too_long", length=float(len(text)), what=what, most=float(most)))
     text = text.lstrip("\ufeff")
     if not text.strip():
-        raise ConfigError("", text, "There is no text.")
+        raise ConfigError("", text, message("config.no_text"))
     deepest = max(accumulate((_DEEPER[bracket] for bracket in _BRACKET.findall(_STRING.sub("", text))), initial=0))
     allowed = limit("config_depth")
     if deepest > allowed:
-        raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
+        raise ConfigError("", text, message("config.too_deep", depth=float(deepest), what=what, most=float(allowed)))
     try:
         document: object = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite, parse_int=_whole
         )
     except json.JSONDecodeError as problem:
-        rule = f"This is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
+        line, column = float(problem.lineno), float(problem.colno)
+        rule = message("config.no_json", reason=problem.msg, line=line, column=column)
         raise ConfigError("", text, rule) from None
     if not isinstance(document, dict):
-        raise ConfigError("", text, f"A {what} is an object in braces; this is {shown(document)}.")
+        raise ConfigError("", text, message("config.no_object", what=what, value=shown(document)))
     result = json.dumps(document, ensure_ascii=False)
     if (whole := sendable(result)) != result:
         at = next(place for place, letter in enumerate(result) if "\ud800" <= letter <= "\udfff")
         half = whole[at : at + 6]
-        raise ConfigError("", text, f"{half} is half of a pair of code units, and no character; leave it out.")
+        raise ConfigError("", text, message("config.half", half=half))
     return cast("dict[str, Any]", document)
 
 
@@ -123,9 +128,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _no_number(value[INFINITE])
     if len(unique) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        raise ConfigError(
-            twice[:_LONGEST], [value for key, value in pairs if key == twice], "a key can appear only once."
-        )
+        raise ConfigError(twice[:_LONGEST], [value for key, value in pairs if key == twice], message("config.twice"))
     return unique
 
 
@@ -144,17 +147,17 @@ def _constant(name: str) -> _Infinite:
 
 
 def _no_number(name: str) -> ConfigError:
-    return ConfigError("", name, f"{name} is no JSON number.")
+    return ConfigError("", name, message("config.no_number", number=name))
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if value in (float("inf"), float("-inf")):
-        raise ConfigError("", digits, f"The number {digits[:_LONGEST]} is too large for any computer.")
+        raise ConfigError("", digits, message("config.too_large", number=digits[:_LONGEST]))
     return value
 
 
 def _whole(digits: str) -> int:
     if len(digits) > limit("number_chars"):
-        raise ConfigError("", digits, f"A number of {len(digits):,} digits is no model’s size.")
+        raise ConfigError("", digits, message("config.digits", digits=float(len(digits))))
     return int(digits)

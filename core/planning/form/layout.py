@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from core.fields import Field, choice, optional, quantity, switch
-from core.glossary import meaning
+from core.fields import CATALOG, Field, choice, optional, quantity, switch
 from core.limits import limit
-from core.planning.plan import (
-    FASTEST,
-    FINE_TUNING_BATCH,
-    LAYINGS,
-    OWN_LAYOUT,
-    PRE_TRAINING_BATCH,
-    parse_batch,
-    parse_range,
-)
+from core.messages import message
+from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT, PRE_TRAINING_BATCH, parse_batch, parse_range
 from core.step_time.running import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.suggest import suggestions
 from core.training.activations.tensors import COMPILED_WHOLE, IMPLEMENTATIONS, LOGITS_KEPT
@@ -31,43 +22,22 @@ SEARCH = "search"
 ANY = "any"
 
 
-def _range_field(id: str, label: str, help: str) -> Field:
-    return Field(id, label, "", parse_range, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
+def _range_field(id: str) -> Field:
+    return Field(id, CATALOG, "", parse_range, part=SEARCH, max_chars=limit("number_chars"))
 
 
-_SPANS = "Empty: any. Or 8, up to 8, 2-8."
-
-BATCH = Field(
-    "gb",
-    "Global batch",
-    PRE_TRAINING_BATCH,
-    parse_batch,
-    part="more",
-    max_chars=limit("number_chars"),
-    help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens. A layout takes "
-    "as many within 6% as divide over it. The more accelerators share it, the less each has to do. "
-    f"Fine-tuning starts with {FINE_TUNING_BATCH}, the batch of Llama 2’s (arXiv:2307.09288, section 3.1).",
-)
-KEEP_TENSOR = _range_field("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
-KEEP_PIPELINE = _range_field("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")
-KEEP_INTERLEAVE = _range_field("kvpp", "Chunks of a stage", f"Model chunks of each stage that are tried. {_SPANS}")
-KEEP_CONTEXT = _range_field("kcp", "Context", f"Context-parallel degrees that are tried. {_SPANS}")
-KEEP_EXPERT = _range_field("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
-KEEP_EXPERT_TENSOR = replace(
-    _range_field("ketp", "Expert tensor", "Ranks that split one routed expert. Empty: as usual. Or 8, up to 8, 2-8."),
-    placeholder="usual",
-)
-KEEP_MICRO_BATCH = _range_field("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
-KEEP_ZERO = choice("kzero", "ZeRO stage", (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
-KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
-IN_NODE = switch(
-    "knode",
-    "Tensor within a node",
-    True,
-    part=SEARCH,
-    help="Tensor-parallel groups stay on the fast links of one node. Off: they may span nodes.",
-)
-MAY_OFFLOAD = switch("koff", "Allow offload", False, part=SEARCH, help="Optimizer state may live in the host’s memory.")
+BATCH = Field("gb", CATALOG, PRE_TRAINING_BATCH, parse_batch, part="more", max_chars=limit("number_chars"))
+KEEP_TENSOR = _range_field("ktp")
+KEEP_PIPELINE = _range_field("kpp")
+KEEP_INTERLEAVE = _range_field("kvpp")
+KEEP_CONTEXT = _range_field("kcp")
+KEEP_EXPERT = _range_field("kep")
+KEEP_EXPERT_TENSOR = _range_field("ketp")
+KEEP_MICRO_BATCH = _range_field("kmbs")
+KEEP_ZERO = choice("kzero", CATALOG, (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
+KEEP_RECOMPUTE = choice("krc", CATALOG, (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
+IN_NODE = switch("knode", CATALOG, True, part=SEARCH)
+MAY_OFFLOAD = switch("koff", CATALOG, False, part=SEARCH)
 
 _IN_BYTES = re.compile(r"B/s\s*$")
 """How a bandwidth in bytes ends: its capital letter tells it from one in bits."""
@@ -83,31 +53,14 @@ def _network(text: str) -> float:
     return parse_quantity(text, "bits_per_s", low=8 * _SLOWEST, high=8 * most, example=example) / 8
 
 
-NETWORK = replace(
-    optional(
-        "net",
-        "Network, each",
-        _network,
-        nothing=None,
-        placeholder="usual",
-        part=SEARCH,
-        help="Bandwidth between nodes that one accelerator has for itself, one way: 400 Gb/s where a node of eight has "
-        "eight adapters of 400 Gb/s. Empty: that of the system in which the accelerator usually comes.",
-    ),
-    omit_if_empty=True,
-)
+NETWORK = optional("net", CATALOG, _network, nothing=None, part=SEARCH, omit_if_empty=True)
 
-PER_NODE = replace(
-    optional(
-        "node",
-        "In a node",
-        lambda text: int(parse_quantity(text, "count", low=1, high=limit("node"), whole=True, example="8")),
-        nothing=None,
-        placeholder="usual",
-        part=SEARCH,
-        help="Accelerators that fast links of their own join: those of a server, or of a rack. Empty: as many as the "
-        "accelerator’s usual system joins. How fast these links are: **Measured, links**.",
-    ),
+PER_NODE = optional(
+    "node",
+    CATALOG,
+    lambda text: int(parse_quantity(text, "count", low=1, high=limit("node"), whole=True, example="8")),
+    nothing=None,
+    part=SEARCH,
     omit_if_empty=True,
 )
 
@@ -126,12 +79,7 @@ KEPT_FIELDS = (
 )
 """What layouts that are searched have to keep to."""
 
-SEARCH_FIELDS: tuple[Field, ...] = (
-    BATCH,
-    *KEPT_FIELDS,
-    NETWORK,
-    PER_NODE,
-)
+SEARCH_FIELDS: tuple[Field, ...] = (BATCH, *KEPT_FIELDS, NETWORK, PER_NODE)
 """All of them, in the order in which a link spells them."""
 
 
@@ -139,20 +87,11 @@ LAYOUT = "layout"
 """The part of the form."""
 
 
-LAYING = choice(
-    "lay",
-    "Layout",
-    LAYINGS,
-    FASTEST,
-    few=True,
-    part=LAYOUT,
-    help="**fastest**: the fastest that fits, found anew for every plan. **own**: the one typed. Days, dollars and "
-    "memory are those of the layout chosen.",
-)
+LAYING = choice("lay", CATALOG, LAYINGS, FASTEST, few=True, part=LAYOUT)
 
 
-def _degree(id: str, label: str, help: str) -> Field:
-    return quantity(id, label, "1", "count", low=1, high=limit("accelerators"), whole=True, part=LAYOUT, help=help)
+def _degree(id: str) -> Field:
+    return quantity(id, CATALOG, "1", "count", low=1, high=limit("accelerators"), whole=True, part=LAYOUT)
 
 
 def _whole(text: str) -> float:
@@ -165,7 +104,7 @@ def _modules(text: str) -> int:
     for name in names or ("",):
         if name not in MODULES:
             near = suggestions(name, tuple(MODULES)) or tuple(MODULES)
-            raise QuantityError(f"“{name}” is no module. Near it: {', '.join(near)}. For example: layernorm mlp.")
+            raise QuantityError(message("input.module", entered=name, near=near))
     return sum(MODULES[name] for name in names)
 
 
@@ -178,7 +117,7 @@ def _layers(text: str) -> int:
     if text.strip().lower() in ("", "all"):
         return 0
     groups = re.fullmatch(r"groups? of (.+)", text.strip(), re.IGNORECASE)
-    most, example = limit("model_layers"), "10, or groups of 4"
+    most, example = limit("model_layers"), "10 or groups of 4"
     number = parse_quantity(groups[1] if groups else text, "count", low=1, high=most, whole=True, example=example)
     return -int(number) if groups else int(number)
 
@@ -189,189 +128,37 @@ def recompute_of(values: Mapping[str, Any]) -> int:
     return recomputation(RECOMPUTES.get(values[RECOMPUTE.id], 0), modules, values[RECOMPUTE_LAYERS.id])
 
 
-ZERO = choice(
-    "zero",
-    "ZeRO stage",
-    ("0", "1", "2", "3"),
-    "3",
-    few=True,
-    part=LAYOUT,
-    help="What data-parallel accelerators share instead of each keeping its own. **0**: nothing, a full copy on each. "
-    "**1**: optimizer state and master weights. **2**: gradients as well. **3**: parameters as well, as FSDP does.",
-)
-MICRO_BATCH = _degree(
-    "mbs",
-    "Micro-batch",
-    "Sequences that one data-parallel rank takes through forward and backward at a time. Activations grow with it.",
-)
-TENSOR = _degree("tp", "Tensor", "Accelerators over which every matrix is split. Usually no more than a node has.")
-PIPELINE = _degree("pp", "Pipeline", "Stages of layers, one after the other. The first keeps most activations.")
-CONTEXT = _degree("cp", "Context", "Accelerators over which the tokens of a sequence are split.")
-EXPERT = _degree(
-    "ep",
-    "Expert",
-    "Accelerators over which routed experts are spread; they are taken from those of the other degrees but pipeline.",
-)
-EXPERT_TENSOR = optional(
-    "etp",
-    "Expert tensor",
-    _whole,
-    nothing=0.0,
-    placeholder="usual",
-    part=LAYOUT,
-    help="Accelerators over which one routed expert is split, whatever Tensor is. Empty: one where experts are spread, "
-    "else those of Tensor. Megatron-Core alone has it; it takes Tensor’s unless told otherwise.",
-)
-RECOMPUTE = choice(
-    "rc",
-    "Recompute",
-    (*RECOMPUTES, BY_MODULE),
-    "full",
-    part=LAYOUT,
-    help="What backward computes again instead of keeping it. **selective**: with fused attention the outputs of norms "
-    "and activation functions, with scores that are kept the core of attention, as Megatron-LM’s selective. **per "
-    "operation**: every second matrix product and all that is none, torchtitan’s selective. **full**: all but each "
-    "layer’s input, for about a third more computing. **modules**: those named.",
-)
-RECOMPUTE_MODULES = Field(
-    "rcm",
-    "Modules recomputed",
-    "core_attn",
-    _modules,
-    part=LAYOUT,
-    max_chars=80,
-    help="**core_attn**: attention between its projections. **layernorm**: outputs of norms. **act**: activation "
-    "functions, experts’ too (moe_act). **mla_up_proj**: queries, keys and values from their latents. **mlp**: dense "
-    "layers’ feed-forward network. **moe**: the mixture with its router.",
-)
-RECOMPUTE_LAYERS = Field(
-    "rcn",
-    "Layers recomputed",
-    "",
-    _layers,
-    part=LAYOUT,
-    placeholder="all",
-    max_chars=20,
-    help="**10**: so many of each pipeline stage, as Megatron-LM’s block and torchtitan’s every nth. **groups of 4**: "
-    "of four layers one input is kept, as Megatron-LM’s uniform.",
-)
-MICRO_BATCHES = optional(
-    "acc",
-    "Micro-batches a step",
-    _whole,
-    nothing=0.0,
-    placeholder="fill the batch",
-    part=LAYOUT,
-    help="Of one step on one data-parallel rank. Empty: as many as the global batch takes; a number decides the batch.",
-)
-INTERLEAVE = _degree(
-    "vpp", "Chunks of a stage", "Model chunks that each pipeline stage has; 1 is the plain schedule, 1F1B."
-)
-SEQUENCE_PARALLEL = switch(
-    "sp",
-    "Sequence parallel",
-    True,
-    part=LAYOUT,
-    help=meaning("sequence parallelism"),
-)
-SHARD_GROUP = optional(
-    "hsdp",
-    "Shard over",
-    _whole,
-    nothing=0.0,
-    placeholder="all",
-    part=LAYOUT,
-    help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
-    "that work on different data.",
-)
-OFFLOAD = choice(
-    "off",
-    "Offload",
-    OFFLOAD_NAMES,
-    "none",
-    part=LAYOUT,
-    help="What lives in the host’s memory. **optimizer**: its state and master weights, which are updated there. "
-    "**optimizer and parameters**: each layer’s weights come over the host’s link in forward, and again in backward; "
-    "it needs ZeRO-3, on one accelerator too.",
-)
+ZERO = choice("zero", CATALOG, ("0", "1", "2", "3"), "3", few=True, part=LAYOUT)
+MICRO_BATCH = _degree("mbs")
+TENSOR = _degree("tp")
+PIPELINE = _degree("pp")
+CONTEXT = _degree("cp")
+EXPERT = _degree("ep")
+EXPERT_TENSOR = optional("etp", CATALOG, _whole, nothing=0.0, part=LAYOUT)
+RECOMPUTE = choice("rc", CATALOG, (*RECOMPUTES, BY_MODULE), "full", part=LAYOUT)
+RECOMPUTE_MODULES = Field("rcm", CATALOG, "core_attn", _modules, part=LAYOUT, max_chars=80)
+RECOMPUTE_LAYERS = Field("rcn", CATALOG, "", _layers, part=LAYOUT, max_chars=20)
+MICRO_BATCHES = optional("acc", CATALOG, _whole, nothing=0.0, part=LAYOUT)
+INTERLEAVE = _degree("vpp")
+SEQUENCE_PARALLEL = switch("sp", CATALOG, True, part=LAYOUT)
+SHARD_GROUP = optional("hsdp", CATALOG, _whole, nothing=0.0, part=LAYOUT)
+OFFLOAD = choice("off", CATALOG, OFFLOAD_NAMES, "none", part=LAYOUT)
 SWITCHED = {"true": "optimizer", "false": "none"}
 """What offload was called while it was on or off."""
-TRAINING_SOFTWARE = choice(
-    "sw",
-    "Training software",
-    tuple(SOFTWARE),
-    USUAL_SOFTWARE,
-    part=LAYOUT,
-    help="What runs the steps; step times are like those published for it.\n\n"
-    + "\n\n".join(f"**{software.id}**: {software.meaning}" for software in SOFTWARE.values()),
-)
-TUNING = choice(
-    "tun",
-    "Tuned",
-    tuple(TUNED_BY),
-    USUAL_TUNING,
-    part=LAYOUT,
-    help="Who made this run fast: its layout, kernels and settings. It decides how wide the range of a step is, never "
-    "its middle.\n\n**by its writers**: as vendors publish their software.\n\n**by us**: software of others, with "
-    "settings that were tried.\n\n**by nobody**: as it comes.",
-)
+TRAINING_SOFTWARE = choice("sw", CATALOG, tuple(SOFTWARE), USUAL_SOFTWARE, part=LAYOUT)
+TUNING = choice("tun", CATALOG, tuple(TUNED_BY), USUAL_TUNING, part=LAYOUT)
 USUAL = "usual"
 """As the software has it."""
 
-IMPLEMENTATION = choice(
-    "impl",
-    "Layers written as",
-    (USUAL, *IMPLEMENTATIONS),
-    USUAL,
-    part=LAYOUT,
-    help="**usual**: fused kernels; under PyTorch, eager as Hugging Face SDPA, operation by operation.\n\n"
-    + "\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
-)
-KERNEL = choice(
-    "fa",
-    "Attention kernel",
-    (USUAL, *KERNELS),
-    USUAL,
-    part=LAYOUT,
-    help="The first is the newest kernel for the accelerator: on Hopper FlashAttention-3 or that of NVIDIA’s "
-    "library, which are about as fast, on Blackwell that of the library. **FlashAttention-2** takes twice as long on "
-    "Hopper, which decides the time of long sequences; elsewhere the choice changes nothing. **usual**: what "
-    "the software takes by itself; PyTorch takes the library’s on NVIDIA, FlashAttention-2 on others.",
-)
+IMPLEMENTATION = choice("impl", CATALOG, (USUAL, *IMPLEMENTATIONS), USUAL, part=LAYOUT)
+KERNEL = choice("fa", CATALOG, (USUAL, *KERNELS), USUAL, part=LAYOUT)
 AS_LAYERS = "as layers"
 """The loss is written as the layers are."""
 
-LOSS = choice(
-    "loss",
-    "Loss",
-    (AS_LAYERS, "separate", LOGITS_KEPT, "fused", COMPILED_WHOLE),
-    AS_LAYERS,
-    part=LAYOUT,
-    help="**separate**: cross-entropy holds its result and two gradients in fp32; the logits too where the program "
-    "keeps what its model returned, as `outputs = model(…)` does. **fused**: the gradient takes the place of the "
-    "logits’ copy; **compiled with the model**, of the logits. **as layers**: fused with fused kernels, separate "
-    "otherwise and in eager PyTorch.",
-)
-CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
-OVERHEAD = quantity(
-    "ctx",
-    "Runtime",
-    "2 GB",
-    "bytes",
-    high=1e12,
-    part=LAYOUT,
-    help="What the driver, its kernels and the workspaces of libraries take on each accelerator. As much again is "
-    "counted for the buffers of each group of accelerators that exchange data.",
-)
-SLACK = quantity(
-    "frag",
-    "Fragmentation",
-    "3%",
-    "ratio",
-    high=1.0,
-    part=LAYOUT,
-    help="What the allocator holds beyond the tensors. The default is the median of published readings.",
-)
+LOSS = choice("loss", CATALOG, (AS_LAYERS, "separate", LOGITS_KEPT, "fused", COMPILED_WHOLE), AS_LAYERS, part=LAYOUT)
+CHUNKS = _degree("chunks")
+OVERHEAD = quantity("ctx", CATALOG, "2 GB", "bytes", high=1e12, part=LAYOUT)
+SLACK = quantity("frag", CATALOG, "3%", "ratio", high=1.0, part=LAYOUT)
 
 OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     ZERO,

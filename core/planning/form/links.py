@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.fields import Field, ParsedForm
+from core.fields import ParsedForm
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import SEARCH
 from core.planning.form.plan_form import (
@@ -58,10 +58,10 @@ def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[
     return linked | (solved_texts(a) if a else {})
 
 
-def _in_full(number: float, field: Field) -> str:
-    """``number`` with all its digits, and with its unit where it would be asked for."""
+def _in_full(number: float, unit: str) -> str:
+    """Return ``number`` with all its digits, and with its unit where it would be asked for."""
     digits = f"{number:,.0f}"
-    return digits if number >= FEWEST else f"{digits} {field.label.lower()}"
+    return digits if number >= FEWEST else f"{digits} {unit}"
 
 
 def solved_texts(a: PlanEstimate) -> dict[str, str]:
@@ -70,8 +70,8 @@ def solved_texts(a: PlanEstimate) -> dict[str, str]:
         case "accelerators":
             return {COUNT.id: f"{a.count:,}"}
         case "parameters":
-            return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, PARAMETERS)}
+            return {MODEL_NAME.id: TYPED, PARAMETERS.id: _in_full(a.middle.parameters, "parameters")}
         case "tokens":
-            return {TRAINED.id: _in_full(a.middle.tokens, TRAINED)}
+            return {TRAINED.id: _in_full(a.middle.tokens, "tokens")}
         case _:
             return {}

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.fields import Field, Form, ParsedForm, choice, optional, quantity, with_decimal_lengths
-from core.glossary import meaning
+from core.fields import CATALOG, Field, Form, ParsedForm, choice, optional, quantity, with_decimal_lengths
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
@@ -62,13 +61,12 @@ from core.planning.plan import (
     parse_within,
 )
 from core.runs.goodput import Reliability
-from core.runs.published import models_with_runs
 from core.search.request import Constraints
 from core.step_time.running import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import LENGTHS, QuantityError
+from core.units import QuantityError
 
 QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""
@@ -88,139 +86,25 @@ def _shape(text: str) -> str:
     return text
 
 
-FIND = choice("find", "Find", FINDS, "time", few=True, part=QUESTION, help="The answer takes the place of its field.")
-WITHIN = Field(
-    "within",
-    "Within",
-    "90 days",
-    parse_within,
-    part=QUESTION,
-    help="How long the run may take, such as 90 days or 3 months; or what it may cost, such as $5M.",
-)
-MODEL_NAME = choice(
-    "model",
-    "Model",
-    (TYPED, OWN_SHAPE, *(m.name for m in catalog())),
-    TYPED,
-    part=MODEL,
-    help=f"With a published full run to compare with: {', '.join(models_with_runs())}.",
-)
-SHAPE = Field(
-    "shape",
-    "The whole shape as text",
-    "",
-    _shape,
-    part=MODEL,
-    placeholder=EXAMPLE,
-    max_chars=limit("spec_chars"),
-    help="Every field of the shape that is not at its default. It stands in the link. Parts are written "
-    "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, "
-    "window.size=4096. A model counted by building it stands here by its counts.",
-)
+FIND = choice("find", CATALOG, FINDS, "time", few=True, part=QUESTION)
+WITHIN = Field("within", CATALOG, "90 days", parse_within, part=QUESTION)
+MODEL_NAME = choice("model", CATALOG, (TYPED, OWN_SHAPE, *(m.name for m in catalog())), TYPED, part=MODEL)
+SHAPE = Field("shape", CATALOG, "", _shape, part=MODEL, placeholder=EXAMPLE, max_chars=limit("spec_chars"))
 PARAMETERS = quantity(
-    "n",
-    "Parameters",
-    "70B",
-    "parameters",
-    low=1,
-    high=limit("parameters"),
-    whole=True,
-    bare_from=FEWEST,
-    part=MODEL,
-    help="N of 6ND: the parameters that work on each token.",
+    "n", CATALOG, "70B", "parameters", low=1, high=limit("parameters"), whole=True, bare_from=FEWEST, part=MODEL
 )
 TRAINED = quantity(
-    "tokens",
-    "Tokens",
-    "15T",
-    "tokens",
-    low=1,
-    high=limit("tokens"),
-    whole=True,
-    bare_from=FEWEST,
-    part=MODEL,
-    help="Tokens trained on, repeats counted each time: D of 6ND.",
+    "tokens", CATALOG, "15T", "tokens", low=1, high=limit("tokens"), whole=True, bare_from=FEWEST, part=MODEL
 )
-ACCELERATOR = choice(
-    "gpu",
-    "Accelerator",
-    [a.name for a in accelerators()],
-    "H100 SXM",
-    part=CLUSTER,
-    help="Its memory capacity is the one that its driver reports, or else that of the datasheet.",
-)
-COUNT = quantity(
-    "count", "How many", "1,024", "accelerators", low=1, high=limit("accelerators"), whole=True, part=CLUSTER
-)
-MFU = Field(
-    "mfu",
-    "MFU",
-    PUBLISHED,
-    parse_mfu,
-    part=CLUSTER,
-    help=f"{meaning('MFU')} “published” takes what published runs lead one to expect, as a range. Or type one: 0.4, "
-    "40%, or a range, 35-45%.",
-)
-MFU_KIND = choice(
-    "pace",
-    "A typed MFU is of",
-    MFU_KINDS,
-    "all hours",
-    few=True,
-    part=MORE,
-    help="All hours: everything billed from start to end, failures and checkpoints inside. Steady steps: the steps "
-    "alone; what stops them comes on top.",
-)
-DTYPE = choice(
-    "dtype",
-    "Peak of",
-    [d for d in DTYPES if d != "fp64_tensor"],
-    "bf16",
-    part=MORE,
-    help="The number format whose dense peak the MFU is a share of: that of the matrix products. The fp8 peak is about "
-    "twice the bf16 one, so the same speed is half the MFU there.",
-)
-SEQ_LEN = quantity(
-    "seq",
-    "Sequence length",
-    "8,192",
-    "length",
-    low=1,
-    high=limit("model_dimension"),
-    whole=True,
-    part=MORE,
-    help=f"Tokens of one training sequence. {LENGTHS} Attention’s products grow with it and 6ND does not know it: "
-    "beyond the longest sequence of a published run, what they add is counted and lengthens the answer.",
-)
-ATTENTION = choice(
-    "attn",
-    "Attention counted",
-    ("causal", "full"),
-    "causal",
-    few=True,
-    part=MORE,
-    help="How the count by layer takes attention’s products of activations: causal, the half of the square that a "
-    "token may look at, or the full square, as the MFU of the PaLM paper does. 6ND takes neither, and the answer does "
-    "not depend on it.",
-)
-PRICE = optional(
-    "price",
-    "Your price, $/h",
-    parse_price,
-    nothing=None,
-    part=MORE,
-    help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
-    "catalogue’s price, if it has one.",
-)
-OPTIMIZER = choice(
-    "opt",
-    "Optimizer",
-    list(optimizers()),
-    USUAL_OPTIMIZER,
-    why_not=why_not,
-    part=STATES,
-    help="Adam and AdamW keep two numbers for each parameter, momentum one, plain SGD none.",
-)
+ACCELERATOR = choice("gpu", CATALOG, [a.name for a in accelerators()], "H100 SXM", part=CLUSTER)
+COUNT = quantity("count", CATALOG, "1,024", "accelerators", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
+MFU = Field("mfu", CATALOG, PUBLISHED, parse_mfu, part=CLUSTER)
+MFU_KIND = choice("pace", CATALOG, MFU_KINDS, "all hours", few=True, part=MORE)
+DTYPE = choice("dtype", CATALOG, [d for d in DTYPES if d != "fp64_tensor"], "bf16", part=MORE)
+SEQ_LEN = quantity("seq", CATALOG, "8,192", "length", low=1, high=limit("model_dimension"), whole=True, part=MORE)
+ATTENTION = choice("attn", CATALOG, ("causal", "full"), "causal", few=True, part=MORE)
+PRICE = optional("price", CATALOG, parse_price, nothing=None, part=MORE)
+OPTIMIZER = choice("opt", CATALOG, list(optimizers()), USUAL_OPTIMIZER, why_not=why_not, part=STATES)
 PLAN_FIELDS: tuple[Field, ...] = (
     FIND,
     WITHIN,

@@ -288,7 +288,6 @@ class Implementation:
     flash: bool
     written_out: bool
     dropout: bool
-    meaning: str
     sources: tuple[Source, ...]
     gathered: float = 2.0
     loss: Loss = "separate"
@@ -308,7 +307,6 @@ MEGATRON_GPT = Implementation(
     flash=False,
     written_out=False,
     dropout=True,
-    meaning="The GPT layer of 2022: scores materialised, dropout, 34 + 5as/h bytes per token and width.",
     sources=(MEGATRON_MEMORY.at("section 4"),),
 )
 HF_EAGER = Implementation(
@@ -316,7 +314,6 @@ HF_EAGER = Implementation(
     flash=False,
     written_out=True,
     dropout=False,
-    meaning="transformers’ own modules, attention materialised, softmax in fp32.",
     sources=(_TRANSFORMERS, _AUTOCAST),
 )
 HF_SDPA = Implementation(
@@ -324,7 +321,6 @@ HF_SDPA = Implementation(
     flash=True,
     written_out=True,
     dropout=False,
-    meaning="transformers’ own modules, attention by PyTorch’s flash kernel.",
     sources=(_TRANSFORMERS, _FLASH, _AUTOCAST),
     grouped_experts=True,
 )
@@ -333,16 +329,12 @@ FUSED = Implementation(
     flash=True,
     written_out=False,
     dropout=False,
-    meaning="Flash attention, and one kernel each for a norm, for the gate and for the loss: they keep their inputs "
-    "only.",
     sources=(_FLASH, _LIGER),
     loss="fused",
 )
 FUSED_DTENSOR = replace(
     FUSED,
     id="fused kernels, DTensor",
-    meaning="The same under PyTorch’s own tensor parallelism: both blocks keep their gathered input, the gradient of "
-    "one is there twice, the second time in the order in which it is scattered, and the loss is not fused.",
     sources=(*FUSED.sources, _DTENSOR, _TORCHTITAN),
     gathered=4.0,
     ring_gathers=True,

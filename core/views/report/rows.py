@@ -146,7 +146,8 @@ def main_rows(a: PlanEstimate) -> tuple[Row, ...]:
     ends = [86400 * end.steps_days for end in a.ends]
     if a.plan.expects_mfu:  # which has a range of run efficiency, and none of the layout's own steps
         ends = [ends[1]] * 3
-    rows["steps_days"] = Row("steps_days", message("row.steps_time"), ends[1], "seconds", ends[0], ends[2])
+    basis = message("plan.basis.entered_mfu") if a.plan.mfu_is_of_steps else steps_basis(a)
+    rows["steps_days"] = Row("steps_days", message("row.steps_time"), ends[1], "seconds", ends[0], ends[2], basis)
     price = rows["price"]
     rows["price"] = replace(price, note=price.note.partition(";")[0])  # the first of its sources
     return tuple(rows[key] for key in MAIN)

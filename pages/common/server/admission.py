@@ -18,6 +18,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import runtime
 
+from core.messages import message
+
 try:
     import resource
 except ModuleNotFoundError:  # Windows, which has no such limit
@@ -102,7 +104,7 @@ class Admission:
             await receive()
             await send({"type": "websocket.close", "code": 1013})  # try again later
         else:
-            full = PlainTextResponse("Full: too few file descriptors are left for another visitor.", 503)
+            full = PlainTextResponse(message("server.full"), 503)
             full.headers["Connection"] = "close"  # a connection kept open would hold one of the last
             full.headers["Cache-Control"] = "no-store"
             await full(scope, receive, send)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
+from core.messages import message
 from core.tensors.sealed.client import LINUX, POOL
 from core.tensors.sealed.trust import Site, is_local
 
@@ -25,6 +26,6 @@ def site() -> Site:
     return Site(LINUX, programs_ready(), all(is_local(address, name, client) for name in names))
 
 
-@st.cache_resource(show_spinner="Starting PyTorch. This happens once, at the first visit after a start.")
+@st.cache_resource(show_spinner=message("server.pytorch"))
 def _first_start() -> None:
     POOL.warm()

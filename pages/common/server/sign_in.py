@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError
 
 from core.limits import limit
+from core.messages import message
 from core.views.common.markup import markdown_text
 from core.wording import cleaned
 
@@ -38,7 +39,7 @@ def ask_name(key: str) -> None:
         st.session_state[_GIVEN] = cleaned(st.session_state[key], limit("plan_owner"))
 
     st.session_state[key] = st.session_state.get(_GIVEN, "")
-    st.text_input("Your name, if any", key=key, max_chars=limit("plan_owner"), on_change=keep, width=320)
+    st.text_input(message("server.your_name"), key=key, max_chars=limit("plan_owner"), on_change=keep, width=320)
 
 
 def signed_in() -> str:
@@ -60,7 +61,7 @@ def entry() -> None:
     name = signed_in()
     if name:
         st.button(
-            f"Sign out · {markdown_text(name)}",
+            message("server.sign_out", name=markdown_text(name)),
             on_click=st.logout,
             icon=":material/logout:",
             type="tertiary",
@@ -68,9 +69,13 @@ def entry() -> None:
         )
         return
     for provider in providers:
-        label = f"Sign in with {markdown_text(provider)}" if provider else "Sign in"
+        label = _sign_in_label(provider)
         if st.button(label, icon=":material/login:", type="tertiary", key=f"app:in:{provider}"):
             _go(provider)
+
+
+def _sign_in_label(provider: str) -> str:
+    return message("server.sign_in_with", provider=markdown_text(provider)) if provider else message("server.sign_in")
 
 
 def _providers() -> tuple[str, ...]:
@@ -102,9 +107,9 @@ def _go(provider: str) -> None:
         if _answers(provider):
             st.login(provider or None)
         else:  # the browser would end at a bare page of an error
-            st.error("Who signs people in does not answer. Try again in a minute; all but signing in works meanwhile.")
+            st.error(message("server.sign_in_down"))
     except StreamlitMissingAuthlibError:
-        st.error("Signing in needs the package Authlib on the server: `pip install Authlib`, then a restart.")
+        st.error(message("server.sign_in_package"))
     except StreamlitAuthError as problem:
         LOG.warning("Signing in: %s", problem)
-        st.error("Signing in is not set up completely. The server’s log says what is missing.")
+        st.error(message("server.sign_in_setup"))

@@ -6,10 +6,11 @@ import gc
 
 import streamlit as st
 
+from core.messages import message
 from core.tensors.sealed.namespace import load_torch
 
 
-@st.cache_resource(show_spinner="Loading torch. This happens once, at the first visit after a start.")
+@st.cache_resource(show_spinner=message("server.pytorch"))
 def torch_ready() -> None:
     """Import torch and move what it brought out of the garbage collector's sight; later calls return at once.
 

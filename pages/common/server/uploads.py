@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 
 from core.limits import limit
+from core.messages import message
 
 _PATH = re.compile(r"/_stcore/upload_file/(?P<session>[^/]+)/[^/]{1,64}$")
 
@@ -47,16 +48,16 @@ class Uploads:
             return message
 
         if path is None:
-            await PlainTextResponse("No such address", 400)(scope, receive, send)
+            await PlainTextResponse(message("server.upload_address"), 400)(scope, receive, send)
             return
         session = path["session"]
         try:
             self._make_sure(session)
             await self.app(scope, counted, send)
         except _FullError:
-            await PlainTextResponse("Too many files: reload the page", 413)(scope, receive, send)
+            await PlainTextResponse(message("server.upload_full"), 413)(scope, receive, send)
         except UnicodeError:
-            await PlainTextResponse("The file's name cannot be read", 400)(scope, receive, send)
+            await PlainTextResponse(message("server.upload_name"), 400)(scope, receive, send)
         finally:
             self._coming -= Counter({session: came})  # and forget who is at none
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -75,23 +75,6 @@ def _strip(view: CodeView) -> dict[str, object]:
         "below_text": _neighbour(view.below, fmt),
         "above_text": _neighbour(view.above, fmt),
     }
-
-
-def bit_rows(storeds: Sequence[Stored]) -> None:
-    """The bits of one number in several formats, one row each, in the colours of sign, exponent and mantissa."""
-    rows = "".join(
-        f'<tr><th scope="row">{html.escape(stored.fmt.title)}</th><td>'
-        + "".join(
-            f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(stored.view.code, stored.fmt)
-        )
-        + "</td></tr>"
-        for stored in storeds
-    )
-    st.html(
-        '<table class="np-bitrows"><caption>Its bits: <b style="color:var(--np-sign)">sign</b>, '
-        '<b style="color:var(--np-exponent)">exponent</b>, <b style="color:var(--np-fraction)">fraction</b></caption>'
-        f"<tbody>{rows}</tbody></table>"
-    )
 
 
 def _neighbour(code: int | None, fmt: FloatFormat) -> str:
