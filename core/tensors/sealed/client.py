@@ -141,7 +141,7 @@ class ProgramPool:
         late, ended = threading.Event(), threading.Event()
 
         def watch() -> None:
-            if not ended.wait(limit("program_milliseconds") / 1000):
+            if not ended.wait(limit("program_seconds")):
                 late.set()
                 run.stop()
                 if not ended.wait(_PATIENCE_S):
@@ -193,7 +193,7 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
     if over:
         return Ended("output", "Stopped: too many results.")
     if late or code == -_number("SIGXCPU"):
-        return Ended("time", f"Stopped after {limit('program_milliseconds') / 1000:g} seconds.")
+        return Ended("time", f"Stopped after {limit('program_seconds' if late else 'program_cpu_seconds')} seconds.")
     if code in (OUT_OF_MEMORY, -_number("SIGKILL")):
         return Ended("memory", f"Stopped: the program has {limit('program_memory') >> 20} MiB of memory.")
     if code == 0:

@@ -23,7 +23,7 @@ from core.tensors.sealed.calls import Calls
 from core.tensors.sealed.devices import replaced
 from core.tensors.sealed.large import is_fake
 from core.tensors.sealed.namespace import in_place_of, namespace
-from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, CallText, Program
+from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, TURN, CallText, Program
 from core.tensors.sealed.rows import Event, Group, Tag
 from core.tensors.sealed.tensors import encoded, tensors_in
 
@@ -131,6 +131,16 @@ class Recorder(Calls):
         if name:
             self.emit({"e": "name", "n": number, "name": name})
         return number
+
+    def turn(self, line: int, ends: bool) -> None:
+        """A mark where an iteration of a loop begins, or behind the loop."""
+        frame = sys._getframe(1)
+        with self.torch._C.DisableTorchFunction():
+            self.asides.clear()
+            self.close()
+            self._settle(frame)
+            self._turn((id(frame), line), frame, ends)
+            self.since = len(self.rows)
 
     def show(self, line: int, text: str, value: Any) -> None:
         """A mark around a line that is an expression."""
@@ -241,6 +251,7 @@ class Recorder(Calls):
             TEST: self.test,
             ASIDE: self.aside,
             CAUGHT: self.caught,
+            TURN: self.turn,
             **dict.fromkeys(("print", "display", "text"), printed),
         }
 

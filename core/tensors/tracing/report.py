@@ -67,6 +67,10 @@ class _Report:
         self.notes: dict[str, None] = {}
         self.models: dict[str, dict[tuple[int, int], Parameter]] = {}
         """Of each module, its parameters by storage and offset."""
+        self.times: dict[int, int] = {}
+        """Steps of an iteration that further ones are like → how many there are of them in all."""
+        self.dropped = 0
+        """Bytes that such iterations allocated since the last step."""
 
     def read(self, event: Event) -> None:
         match event.get("e"):
@@ -80,9 +84,10 @@ class _Report:
             case "names" if self.steps:
                 names = {_short(name): self._step(row) for name, row in _pairs(event, "names")}
                 self.steps[-1] = replace(self.steps[-1], names=names)
+            case "again":
+                self._again(event)
             case "freed":
-                for number in _integers(event, "storages"):
-                    self.live.pop(self.storages.get(number, -1 - number), None)
+                self._freed(event)
             case "fact" | "print":
                 holds = event.get("holds")
                 line, value = _integer(event, "line"), _text(event, "value", 20_000)
@@ -136,7 +141,8 @@ class _Report:
         if new and kind == "copy" and not total and call.operation.name in ("new", "given"):
             total = kept = nbytes
         inside = max(total - kept, 0)
-        before = self.steps[-1].bytes_total if self.steps else 0
+        before = (self.steps[-1].bytes_total if self.steps else 0) + self.dropped
+        self.dropped = 0
         self._hold(nbytes if kind == "start" else _integer(event, "peak"))
         self.number[_integer(event, "n")] = len(self.steps)
         dtype = _text(event, "dtype", 24)
@@ -188,6 +194,19 @@ class _Report:
         if len(self.steps) > 1:
             self.calls.append(call)
         self.live[at] = nbytes
+
+    def _again(self, event: Event) -> None:
+        """A further iteration of a loop was like the one that is known."""
+        first, rows = _integer(event, "n"), _integer(event, "rows")
+        for row in range(first, first + min(rows, len(self.steps))):
+            at = self._step(row)
+            self.times[at] = self.times.get(at, 1) + 1
+        self.dropped += _integer(event, "total")
+        self._freed(event)
+
+    def _freed(self, event: Event) -> None:
+        for number in _integers(event, "storages"):
+            self.live.pop(self.storages.get(number, -1 - number), None)
 
     def _nothing(self) -> None:
         """Step 0 of a program that is given no tensor: a place without a storage."""
@@ -326,7 +345,10 @@ class _Report:
         if stopped and self.unread is None:
             line = self.steps[-1].line
             self.unread = Unread(max(line, 1), self.text.split("\n")[max(line, 1) - 1].strip()[:200], stopped)
-        steps = [replace(step, keeps=tuple(map(self._located, step.keeps))) for step in self.steps]
+        steps = [
+            replace(step, keeps=tuple(map(self._located, step.keeps)), times=self.times.get(step.number, 1))
+            for step in self.steps
+        ]
         if steps[-1].kind == "refused" and not steps[-1].reason:
             steps[-1] = replace(steps[-1], reason=gradient_reason(steps))
         parameters: dict[tuple[int, int], Parameter] = {}
