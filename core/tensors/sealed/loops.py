@@ -56,7 +56,7 @@ def signature(events: list[Event], first: int, length: int) -> list[Any]:
 
 def moved(event: Event, move: Callable[[int], int]) -> Event:
     """Return ``event`` with the rows that it names moved."""
-    changed = {name: [move(row) for row in event[name]] for name in ("inputs", "changed") if name in event}
+    changed: Event = {name: [move(row) for row in event[name]] for name in ("inputs", "changed") if name in event}
     if "n" in event:
         changed["n"] = move(event["n"])
     if event["e"] == "names":

@@ -203,7 +203,7 @@ class Recorder(Calls):
         with self.torch._C.DisableTorchFunction():
             truth = bool(holds)
             self._answered()
-            why = f"it is {self._text(given[0])}" if symbol and not truth else ""
+            why = self._text(given[0]) if symbol and not truth else ""
             self.emit({"e": "fact", "line": line, "text": f"assert {text}", "value": why, "holds": truth})
         return holds
 
@@ -354,9 +354,6 @@ def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str,
             yield from _named_tensors(item, f"{name}.{key}", depth + 1)
 
 
-_UNKNOWN = "This depends on values, and tensors of this size have none here. A smaller one shows it."
-
-
 def _told(problem: BaseException, program: Program | None) -> Event:
     """An error as Python words it, with the place in the program."""
     kind, message = type(problem).__name__, str(problem)
@@ -365,7 +362,7 @@ def _told(problem: BaseException, program: Program | None) -> Event:
     else:
         line, column = (1, 1) if program is None else _position(problem, program)
     if kind in ("NoValuesError", "DataDependentOutputException", "DynamicOutputShapeException"):
-        kind, message = "TooLarge", _UNKNOWN
+        kind, message = "TooLarge", ""
     return {"type": kind, "message": message[:4_000], "line": line, "column": column}
 
 

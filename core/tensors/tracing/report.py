@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from core.limits import limit
+from core.messages import Message, message
 from core.tensors.layout import TensorLayout, bounds
 from core.tensors.operations.table import find
 from core.tensors.operations.values import DType, MemoryFormat, Slot
@@ -22,8 +23,8 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 _NOTES = {
-    "device": "One GPU, cuda:0, is assumed. Moves to it are followed and its bytes counted, in blocks of 512.",
-    "size": "Tensors too large for memory are counted, not made. Shapes, strides, and bytes are torch’s.",
+    "device": "tensors.note.device",
+    "size": "tensors.note.counted",
 }
 """What is said of a run, by what it is about."""
 
@@ -91,7 +92,7 @@ class _Report:
             case "fact" | "print":
                 holds = event.get("holds")
                 line, value = _integer(event, "line"), _text(event, "value", 20_000)
-                value += " … (the rest is cut)" if event.get("cut") is True else ""
+                value += "…" if event.get("cut") is True else ""
                 self.facts.append(Fact(line, _text(event, "text", 400), value, holds if holds is not None else None))
             case "typed":
                 self._typed(event)
@@ -100,13 +101,14 @@ class _Report:
             case "error":
                 self._error(event)
             case "note":
-                self.notes |= dict.fromkeys([_NOTES[about]] if (about := event.get("about")) in _NOTES else [])
+                if (about := event.get("about")) in _NOTES:
+                    self.notes[about] = None
             case "caught":
-                kind, message = _text(event, "type", 80), _text(event, "message", 4_000)
+                kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
                 if self.steps and self.steps[-1].kind == "refused" and not self.steps[-1].error_type:
-                    self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=message)
-                said = next(iter(message.strip().splitlines()), "")[:200]
-                text = f"caught as `{_text(event, 'name', 80) or kind}`"
+                    self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
+                said = next(iter(error.strip().splitlines()), "")[:200]
+                text = message("tensors.annotation.caught", name=_text(event, "name", 80) or kind)
                 self.facts.append(Fact(_integer(event, "line"), text, f"{kind}: {said}"))
             case "model":
                 self._model(event)
@@ -271,7 +273,8 @@ class _Report:
                 sizes, found = self.sizes.setdefault(str(event.get("scope")), {}), tuple(map(int, shape))
                 wrong = annotated(kind.rpartition(".")[2], quoted[1], found, step.dtype, sizes)
                 text = f"{name}: {kind}[{quoted[1].strip()}]"
-                self.facts.append(Fact(_integer(event, "line"), text, wrong or f"shape {found}", not wrong))
+                value = wrong or message("tensors.annotation.shape", shape=found)
+                self.facts.append(Fact(_integer(event, "line"), text, value, not wrong))
 
     def _refused(self, event: Event) -> None:
         if not self.steps:
@@ -314,13 +317,14 @@ class _Report:
         self.calls.append(call)
 
     def _error(self, event: Event) -> None:
-        kind, message = _text(event, "type", 80), _text(event, "message", 4_000)
+        kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
         line = min(max(_integer(event, "line"), 1), self.text.count("\n") + 1)
         if self.steps and self.steps[-1].kind == "refused":
-            self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=message)
+            self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
         elif kind != "AssertionError" or not any(fact.holds is False for fact in self.facts[-1:]):
             text = self.text.split("\n")[line - 1].strip()[:200]
-            self.unread = Unread(line, text, f"{kind}: {message}" if message else kind)
+            why = message("tensors.problem.values") if kind == "TooLarge" else f"{kind}: {error}" if error else kind
+            self.unread = Unread(line, text, why)
 
     def _model(self, event: Event) -> None:
         module = _text(event, "name", 80)
@@ -359,8 +363,8 @@ class _Report:
             tuple(steps),
             self.version,
             tuple(self.calls),
-            (*notes, *self.notes),
-            _NOTES["size"] in self.notes,
+            (*notes, *_note_texts(self.notes)),
+            "size" in self.notes,
             held=tuple(self.held),
             at_once=tuple(self.most),
             facts=tuple(self.facts),
@@ -372,6 +376,10 @@ class _Report:
     def _located(self, saved: Saved) -> Saved:
         """``saved`` with the storage by its first appearance in a step, also in a later one."""
         return replace(saved, storage=self.storages.get(saved.storage, -1 - saved.storage))
+
+
+def _note_texts(about: Iterable[str]) -> list[Message]:
+    return [message(_NOTES[key]) for key in about]
 
 
 def _own(step: TraceStep) -> dict[int, int]:
