@@ -58,6 +58,7 @@ _STRIDE = text(
     message("tensors.field.strides"),
     "",
     max_chars=limit("number_chars"),
+    placeholder=message("tensors.field.strides_default"),
     help=message("tensors.field.strides_help"),
 )
 _DTYPE = choice("dtype", message("tensors.field.dtype"), ELEMENT_DTYPES, DTYPE)
