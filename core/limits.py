@@ -52,8 +52,10 @@ LIMITS: Mapping[str, Limit] = {
     "picture_cells": Limit(24_576, "cells", "all pictures of one page; a browser draws so many in half a second"),
     "storage_cells_drawn": Limit(4_096, "cells", "one storage or tensor; the picture summarises beyond this"),
     "program_bytes": Limit(100_000, "bytes", "of a program with what is put before it; one message to the helper"),
-    "program_milliseconds": Limit(1_700, "milliseconds", "of one program by the clock; an endless one ends within 2 s"),
-    "program_cpu_seconds": Limit(3, "seconds", "of processor time, which the kernel keeps where nobody looks"),
+    "program_seconds": Limit(
+        20, "seconds", "of one program by the clock, so that one that sleeps makes room for others"
+    ),
+    "program_cpu_seconds": Limit(2, "seconds", "of processor time, so that a busy machine cuts no honest program"),
     "program_memory": Limit(320 << 20, "bytes", "of a program beyond torch's own; a small model with its optimizer"),
     "program_report_bytes": Limit(8 << 20, "bytes", "of what a program reports; a training step of GPT has 1.4 MB"),
     "program_events": Limit(20_000, "lines", "of a report; a training step of GPT has a thousand"),

@@ -49,14 +49,31 @@ def _listed(value: object, last: str) -> str:
     return listed([_safe(item) for item in cast("Sequence[object]", value)], last)
 
 
+_CODE_CHARS, _CODES = 48, 4
+"""Characters of code, and names of a list, that a sentence shows."""
+
+
+def _code(value: object) -> str:
+    text = " ".join(str(value).replace("`", "'").split())
+    return f"`{text if len(text) <= _CODE_CHARS else f'{text[: _CODE_CHARS - 1]}…'}`"
+
+
+def _codes(value: object) -> str:
+    items = [_code(item) for item in cast("Sequence[object]", value)]
+    return listed(items if len(items) <= _CODES else [*items[:_CODES], "…"])
+
+
 TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": _safe,
     "amount": lambda amount: format_value(*amount),
+    "code": _code,
+    "codes": _codes,
+    "shape": lambda sizes: str(tuple(sizes)),
     "and": partial(_listed, last="and"),
     "or": partial(_listed, last="or"),
     "quoted": lambda names: listed([f"“{_safe(name)}”" for name in names]),
 }
-"""Formats of values that are no numbers: a name, an `Amount`, or a list of names."""
+"""Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from unicodedata import bidirectional
 
 from core.units import (
     QuantityText,
+    format_bytes,
     format_count,
     format_duration,
     format_money,
@@ -164,6 +165,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "time": lambda value: format_duration(value, 3),
     "dollars": rent,
     "price": lambda value: format_quantity(value, "usd_per_hour"),
+    "B": lambda value: f"{value:,.0f} B" if value < 1 << 20 else format_bytes(int(value), system="binary", digits=4),
     "GiB": lambda value: format_quantity(value, "bytes_binary", 3),
     "GB": lambda value: format_quantity(value, "bytes", 3),
     "FLOP": lambda value: format_quantity(value, "flop", 3),

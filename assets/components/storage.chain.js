@@ -24,13 +24,13 @@ function ellipsis(step) {
 // Every step of the program as a line: code, what happened, shape, strides, new bytes, whose storage. A line is a button
 // that opens its tensors; the arrow keys go from line to line and show memory as it was then.
 function timeline(picture) {
-  const { steps } = picture
+  const { steps, texts } = picture
   const most = Math.max(1, ...steps.map((step) => step.once))
   const table = make("div", "timeline")
   table.setAttribute("role", "toolbar")
   table.setAttribute("aria-orientation", "vertical")
-  table.setAttribute("aria-label", "Steps; arrow keys show memory after each, Enter opens and folds its tensors")
-  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Inside, freed", "Storage", "So far"].map((text) => make("span", "", text)))
+  table.setAttribute("aria-label", texts.steps)
+  const head = make("div", "heading", ...[texts.step, "", texts.shape, texts.strides, texts.added, texts.inside, texts.storage, texts.total].map((text) => make("span", "", text)))
   head.setAttribute("aria-hidden", "true")
   table.append(head)
   steps.forEach((step, at) => {
@@ -46,10 +46,11 @@ function timeline(picture) {
     const gone = make("i", "gone")
     gone.style.width = `${(100 * (step.once - step.held.reduce((sum, part) => sum + part, 0))) / most}%`
     if (step.total) bars.append(gone)
-    bars.title = "There after this step; hatched: only during it"
+    bars.title = texts.bars
     const { letter } = picture.storages[step.storage] || {}
     const source = make("code", "source", step.name && make("span", "", `${step.name} = ${goesOn ? ellipsis(step) : ""}`), step.whole || step.source)
     source.title = source.textContent
+    if (step.times > 1) source.append(make("b", "times", `× ${step.times.toLocaleString("en")}`))
     row.append(
       source,
       make("span", `badge ${step.kind}`, icon(step.kind), step.word),
@@ -60,7 +61,8 @@ function timeline(picture) {
       make("span", `of s${Math.max(step.storage, 0) % 4}`, letter && make("b", "", letter)),
       make("span", "held", bars, make("span", "total", step.total)),
     )
-    if (step.why) row.title = step.why
+    const about = [step.times > 1 && texts.alike, step.why].filter(Boolean).join(" ")
+    if (about) row.title = about
     row.onclick = () => picture.choose(at)
     table.append(row)
     picture.rows.push(row)
@@ -79,11 +81,11 @@ function timeline(picture) {
 }
 
 // The old dimensions in runs that merge, between them the comparison; under them what was asked for.
-function reason(why, use) {
+function reason(why, texts, use) {
   const box = make("div", "why")
   const tight = why.runs.flatMap((run) => run.dims).length > 3 // a row of more dimensions has room for numbers alone
   const has = make("div", `dims${tight ? " tight" : ""}`)
-  has.append(named(why.tensor, "has"))
+  has.append(named(why.tensor, texts.has))
   why.runs.forEach((run, r) => {
     if (r) has.append(joint(why.between[r - 1], r - 1 === why.breaks))
     const group = make("span", `run r${r % 4}`)
@@ -98,7 +100,7 @@ function reason(why, use) {
   if (why.runs.length) box.append(has)
   if (why.asked.length) {
     const asked = make("div", `dims asked${tight ? " tight" : ""}`)
-    asked.append(named(why.view, why.error ? "needs" : "gives"))
+    asked.append(named(why.view, why.error ? texts.needs : texts.gives))
     why.asked.forEach(({ dim, size, parts, text, one }, i) => {
       if (i) asked.append(make("span", "joint", "·"))
       const group = make("span", `dim ${parts.length > 1 ? "crosses" : one ? "" : `r${parts[0] % 4}`}`)
@@ -106,13 +108,13 @@ function reason(why, use) {
         group.style.setProperty("--from", `var(--run${parts[0] % 4})`)
         group.style.setProperty("--to", `var(--run${parts[parts.length - 1] % 4})`)
       }
-      group.append(make("b", "", size), make("small", "", `dim ${dim}${text}`))
+      group.append(make("b", "", size), make("small", "", [`dim ${dim}`, text].filter(Boolean).join(", ")))
       asked.append(group)
     })
     box.append(asked)
   }
   if (why.error) box.append(make("p", "error", why.error))
-  if (why.fixes.length) box.append(make("div", "fixes", make("em", "", "What works"), ...why.fixes.map((fix) => fixButton(fix, use))))
+  if (why.fixes.length) box.append(make("div", "fixes", make("em", "", texts.works), ...why.fixes.map((fix) => fixButton(fix, texts.use, use))))
   return box
 }
 
@@ -123,8 +125,8 @@ function named(code, does) {
   return label
 }
 
-function fixButton({ instead, cost, code }, use) {
-  const button = make("button", "fix", "Use ", make("code", "", instead), make("span", "", cost))
+function fixButton({ instead, cost, code }, label, use) {
+  const button = make("button", "fix", `${label} `, make("code", "", instead), make("span", "", cost))
   button.type = "button"
   button.onclick = () => use(code)
   return button

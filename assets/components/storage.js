@@ -24,6 +24,8 @@ class Picture extends Tensors {
     this.root = root
     this.steps = data.steps
     this.kept = data.kept
+    this.texts = data.texts
+    this.hint = data.hint
     this.most = data.most
     this.storages = data.storages.map((storage, number) => ({ ...storage, number, strips: [], tensors: [] }))
     for (const { readings } of this.storages)
@@ -35,7 +37,7 @@ class Picture extends Tensors {
     this.at = Math.max(this.steps.length - 1, 0)
     this.lit = []
     this.rove = new Map()
-    this.readout = make("p", "readout", HINT)
+    this.readout = make("p", "readout", data.hint)
     this.readout.setAttribute("role", "status")
     this.said = ""
     this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))
@@ -47,7 +49,7 @@ class Picture extends Tensors {
     root.classList.toggle("slide", Boolean(data.slide))
     root.replaceChildren(
       ...(isFirst ? steps : []),
-      ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
+      ...(this.why ? [reason(this.why, this.texts, (code) => root.fix(code))] : []),
       this.readout,
       this.list,
       ...(isFirst ? [] : steps),
@@ -67,7 +69,7 @@ class Picture extends Tensors {
     const section = (storage.section = make("section", `storage s${storage.number % 4}`))
     for (const reading of storage.readings) reading.now = [...reading.values]
     const head = make("div", "head", make("h3", "", `Storage ${storage.letter}`), make("span", "", storage.title))
-    if (storage.made) head.append(make("span", "", "made by ", make("code", "", storage.made)))
+    if (storage.made) head.append(make("span", "", `${this.texts.made} `, make("code", "", storage.made)))
     storage.reads = make("span", "reads")
     head.append(storage.reads)
     section.append(head)

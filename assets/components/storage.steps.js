@@ -1,7 +1,5 @@
 // For storage.js: which tensors are open, and memory as it was after any step.
 
-const HINT = "Point at a cell: its memory lights up everywhere. Arrow keys walk a grid, and the steps with memory as of each."
-
 // What a picture does with its steps: rows of the timeline, tensors, storages and `at`, the step that is shown.
 class Steps extends Pointing {
   // A click or Enter on a line: open its tensors, or fold them when they were open and in view already.
@@ -77,8 +75,8 @@ class Steps extends Pointing {
   // What the chosen step did to memory, in words.
   account() {
     const step = this.steps[this.at]
-    if (!step || (this.at === this.steps.length - 1 && step.kind !== "write")) return [HINT]
-    const parts = [`Step ${this.at} of ${this.steps.length - 1}`, ": "]
+    if (!step || (this.at === this.steps.length - 1 && step.kind !== "write")) return [this.hint]
+    const parts = [`${this.texts.step} ${this.at}/${this.steps.length - 1}`, ": "]
     if (step.kind !== "write") return [...parts, step.name && !step.whole ? `${step.name} = ${ellipsis(step)}${step.source}` : step.whole || step.source, step.why ? ` – ${step.word}: ${step.why}` : ` – ${step.word}`]
     const { letter, readings } = this.storages[step.storage]
     const found = readings.flatMap((reading) => reading.writes.filter((write) => write.step === this.at).map((write) => [reading, write]))

@@ -231,44 +231,15 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Whether a layout stays inside a storage, with the arithmetic.
+    """Whether a layout stays inside a storage. last: the highest cell it touches, -1 without elements. storage: cells
+    there are. inside: whether all cells it touches are among them."""
 
-    first, last: lowest and highest cell it would touch, ``None`` without elements. storage: cells there are.
-    arithmetic: the sum that gives the cell furthest out, ``0 + 3·1 + 3·3 = 12``.
-    """
-
-    first: int | None
-    last: int | None
+    last: int
     storage: int
-    arithmetic: str
-
-    @property
-    def inside(self) -> bool:
-        return self.first is None or self.last is None or (self.first >= 0 and self.last < self.storage)
-
-    @property
-    def reason(self) -> str:
-        """The comparison in words."""
-        if self.first is None:
-            return "there are no elements, so no cell is touched"
-        owned = f"cells 0 to {self.storage - 1:,}" if self.storage else "no cells"
-        if self.first < 0:
-            return f"the first element would be cell {self.first:,}, before the storage begins"
-        verb = "is" if self.inside else "would be"
-        joint = "and" if self.inside else "but"
-        return f"the last element {verb} cell {self.last:,}, {joint} the storage has {owned}"
+    inside: bool
 
 
 def bounds(layout: TensorLayout, storage: int) -> Bounds:
-    """Whether ``layout``, as as_strided would make it, stays inside a storage of ``storage`` cells."""
-    span = layout.span
-    if span is None:
-        return Bounds(None, None, storage, "")
-    outermost = span[1] if span[0] >= 0 else span[0]
-    moves = [
-        (size - 1, stride)
-        for size, stride in zip(layout.shape, layout.stride, strict=True)
-        if size > 1 and (stride > 0) == (span[0] >= 0) and stride
-    ]
-    steps = "".join(f" + {count}·{stride}" if stride > 0 else f" − {count}·{-stride}" for count, stride in moves)
-    return Bounds(*span, storage, f"{layout.offset}{steps} = {outermost}")
+    """Return whether ``layout``, as as_strided would make it, stays inside a storage of ``storage`` cells."""
+    first, last = layout.span or (0, -1)
+    return Bounds(last, storage, first >= 0 and last < storage)

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from core.limits import limit
+from core.messages import Message, message
 from core.tensors.layout import StrideRun, TensorLayout, contiguous_strides
-from core.wording import listed
 
 _DRAWN_HOPS = 6
 """How many cells of the failing dimension are named; enough to see the hops change."""
@@ -33,9 +33,10 @@ class Boundary:
     new_dim: int
 
     @property
-    def arithmetic(self) -> str:
+    def arithmetic(self) -> Message:
         """The comparison that fails, ``stride 1 ≠ 3 × 2``: to merge, the strides would have to be equal."""
-        return f"stride {self.left_stride} ≠ {self.right_stride} × {self.right_size}"
+        left, right, size = float(self.left_stride), float(self.right_stride), float(self.right_size)
+        return message("tensors.rule.unequal", left=left, right=right, size=size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class ViewVerdict:
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
     runs: tuple[StrideRun, ...]
-    reason: str
+    reason: Message
     boundary: Boundary | None = None
     hops: Hops | None = None
     reshape_copies: int | None = None
@@ -93,18 +94,22 @@ class ViewVerdict:
 
 
 class ShapeError(ValueError):
-    """A new shape that no tensor of this many elements can take; the message says why."""
+    """A new shape that no tensor of this many elements can take. reason: why, as the end of a sentence."""
+
+    def __init__(self, reason: Message) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
     """``shape`` with its -1 worked out for ``numel`` elements. Raises `ShapeError` when that is impossible."""
     if sum(size < 0 for size in shape) > 1 or min(shape, default=0) < -1:
-        raise ShapeError("only one size may be negative: -1, which stands for what the others leave")
+        raise ShapeError(message("tensors.rule.negative"))
     known = math.prod(size for size in shape if size != -1)
     if -1 not in shape and known != numel:
-        raise ShapeError(f"{_asked(shape, known)} asked for, but there are {numel:,}")
+        raise ShapeError(message("tensors.rule.count", shape=tuple(shape), asked=float(known), there=float(numel)))
     if -1 in shape and (not known or numel % known):
-        raise ShapeError(f"{numel:,} elements do not divide evenly by the other sizes ({known:,})")
+        raise ShapeError(message("tensors.rule.divides", there=float(numel), known=float(known)))
     return tuple(numel // known if size == -1 else size for size in shape)
 
 
@@ -117,14 +122,13 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
     try:
         shape = resolve_shape(layout.numel, new_shape)
     except ShapeError as problem:
-        return ViewVerdict(False, tuple(new_shape), None, runs, str(problem))
+        return ViewVerdict(False, tuple(new_shape), None, runs, problem.reason)
     if layout.numel == 0:
         # Nothing to walk: torch keeps the strides of an equal shape and gives row-major ones to any other.
         stride = layout.stride if shape == layout.shape else contiguous_strides(shape)
-        return ViewVerdict(True, shape, stride, runs, "there are no elements, so any shape fits", reshape_copies=0)
+        return ViewVerdict(True, shape, stride, runs, message("tensors.rule.empty"), reshape_copies=0)
     if layout.rank == 0:
-        reason = "a single element can be viewed with any number of size-1 dimensions"
-        return ViewVerdict(True, shape, (1,) * len(shape), runs, reason, reshape_copies=0)
+        return ViewVerdict(True, shape, (1,) * len(shape), runs, message("tensors.rule.single"), reshape_copies=0)
     stride = [0] * len(shape)
     dim = len(shape) - 1
     for run in reversed(runs):
@@ -147,7 +151,7 @@ def _refusal(
     right = next(d for d in range(run.first, run.last + 1) if layout.shape[d] != 1)
     boundary = Boundary(left, right, layout.stride[left], layout.stride[right], layout.shape[right], new_dim)
     hops = _hops(layout, shape, new_dim)
-    reason = f"dimensions {left} and {right} cannot merge: {boundary.arithmetic}"
+    reason = message("tensors.rule.boundary", left=float(left), right=float(right), rule=boundary.arithmetic)
     return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel, _narrowed(layout, shape))
 
 
@@ -206,25 +210,19 @@ def _hops(layout: TensorLayout, shape: tuple[int, ...], new_dim: int, most: int 
     return fallback
 
 
-def _success(layout: TensorLayout, runs: tuple[StrideRun, ...]) -> str:
+def _success(layout: TensorLayout, runs: tuple[StrideRun, ...]) -> Message:
     if layout.is_contiguous:
-        return "the tensor is contiguous, so any shape with as many elements fits"
-    merged = [_merge_words(layout, run) for run in runs]
-    text = "; ".join(words for words in merged if words)
-    return text or "each new dimension stays inside one old dimension"
-
-
-def _merge_words(layout: TensorLayout, run: StrideRun) -> str:
-    """``dimensions 0 and 1 merge: stride 6 = 2 × 3`` for a run of two or more dimensions longer than 1."""
-    dims = [d for d in range(run.first, run.last + 1) if layout.shape[d] != 1]
-    if len(dims) < 2:
-        return ""
-    pairs = ", ".join(f"stride {layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims))
-    return f"dimensions {listed([str(d) for d in dims])} merge: {pairs}"
-
-
-def _asked(shape: Sequence[int], known: int) -> str:
-    if known == 1:
-        return "1 element is"
-    product = f"{' × '.join(str(size) for size in shape)} = " if len(shape) > 1 else ""
-    return f"{product}{known:,} elements are"
+        return message("tensors.rule.contiguous")
+    dims = [[d for d in range(run.first, run.last + 1) if layout.shape[d] != 1] for run in runs]
+    merged = [dim for group in dims if len(group) > 1 for dim in group]
+    rules = [
+        message(
+            "tensors.rule.equal",
+            left=float(layout.stride[a]),
+            right=float(layout.stride[b]),
+            size=float(layout.shape[b]),
+        )
+        for group in dims
+        for a, b in pairwise(group)
+    ]
+    return message("tensors.rule.merge", dims=merged, rules=rules) if rules else message("tensors.rule.inside")

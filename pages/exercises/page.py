@@ -57,6 +57,8 @@ def page() -> None:
         inputs.presets(_PRESETS, into=presets)
     if ("views" in topics or mode == PATH) and (why := programs_ready()):
         show.error(why)
+        show.footer(inputs)
+        return
     of = path() if mode == PATH else sheet(-seed if mode == PRACTISE else seed, topics)
     if mode == PATH:
         with again:
@@ -208,8 +210,9 @@ def _check(inputs: Inputs) -> None:
     pasted = st.text_area("Handed in, any number of sheets", key=inputs.key("pasted"), max_chars=limit("pasted_chars"))
     if not pasted.strip():
         return
-    if "views" in pasted:
-        programs_ready()
+    if "views" in pasted and (why := programs_ready()):
+        show.error(why)
+        return
     found = read_handed_in(pasted)
     show.takeaway(received(found))
     if found:

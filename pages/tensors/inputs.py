@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.fields import Field, choice, text
 from core.limits import limit
+from core.messages import message, pick_message
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
 from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
@@ -21,7 +22,7 @@ from core.tensors.tracing.report import trace_of
 from core.tensors.tracing.script import script
 from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, names_asked
-from core.views.tensors.text import facts, unread
+from core.views.tensors.text import fact_rows, unread_line_note
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.registry import PageSpec
@@ -31,38 +32,40 @@ SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Layout": ("T1", "T3"),
-    "Views and copies": ("T4", "T5", "T6", "T7", "T8"),
+    message("tensors.group.layout"): ("T1", "T3"),
+    message("tensors.group.views"): ("T4", "T5", "T6", "T7", "T8"),
 }
-"""The lecture's claims about tensors that stand above the code, by what they are about."""
+"""Claims of the lecture whose presets are above the code, by topic."""
 
 MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
-"""Those behind “More”."""
+"""Claims whose presets are in the popover."""
 
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
 
-CODE_HELP = (
-    "PyTorch runs this code and Napkin shows what every line does to memory. Example: y = x.t() and then y.view(6). "
-    "Modules, optimizers, and training loops work too. torch, nn, F, np, math, and einops are imported. Names that "
-    "nothing defines are asked for beside the code. Tensors too large for memory are counted."
+_CODE = text(
+    "x",
+    message("tensors.field.code"),
+    CODE,
+    max_chars=limit("expression_chars"),
+    lines=True,
+    help=message("tensors.field.code_help"),
 )
-
-STRIDE_HELP = (
-    "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
-)
-
-_CODE = text("x", "Code on x", CODE, max_chars=limit("expression_chars"), lines=True, help=CODE_HELP)
-_SHAPE = text("shape", "Start shape of x", SHAPE, max_chars=limit("number_chars"))
+_SHAPE = text("shape", message("tensors.field.shape"), SHAPE, max_chars=limit("number_chars"))
 _STRIDE = text(
-    "stride", "Start strides", "", max_chars=limit("number_chars"), placeholder="row-major", help=STRIDE_HELP
+    "stride",
+    message("tensors.field.strides"),
+    "",
+    max_chars=limit("number_chars"),
+    placeholder=message("tensors.field.strides_default"),
+    help=message("tensors.field.strides_help"),
 )
-_DTYPE = choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
+_DTYPE = choice("dtype", message("tensors.field.dtype"), ELEMENT_DTYPES, DTYPE)
 
 
 def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, str]:
-    """One preset: every field, so that the preset is lit only when all of them match."""
+    """Return a preset with every field, so that it is lit only when all of them match."""
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
@@ -76,7 +79,10 @@ def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, str]]:
     return _preset_texts(*(preset for preset in LECTURE if preset.claim in claims))
 
 
-_PRESETS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _preset_texts(ATTENTION)}
+_PRESETS = {
+    **{group: _claimed(claims) for group, claims in GROUPS.items()},
+    message("tensors.group.programs"): _preset_texts(ATTENTION),
+}
 _MORE = _claimed(MORE)
 
 
@@ -113,9 +119,8 @@ class TensorInputs(Inputs):
         if decision.message:
             show.note(decision.message) if runs else show.answer(decision.message)
         if decision.verdict == "wait":
-            st.button(
-                "Run", key=self.key(f"run:{name}"), on_click=approve, type="primary", icon=":material/play_arrow:"
-            )
+            label, key = message("tensors.button.run"), self.key(f"run:{name}")
+            st.button(label, key=key, on_click=approve, type="primary", icon=":material/play_arrow:")
         return not runs
 
     def type_in(self, code: str) -> None:
@@ -154,44 +159,47 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 
 
-_ASKED = {"number": "a number", "tensor": "the sizes of a tensor, or a number", "device": "a device, cpu or cuda:0"}
+_HELP = {
+    "number": "tensors.field.number_help",
+    "tensor": "tensors.field.tensor_help",
+    "device": "tensors.field.device_help",
+}
+"""Roles of names that the code does not define → help of their fields."""
 
 
 def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
-    """A field for every name that the code uses and does not define."""
+    """Draw a field for every name that the code uses and does not define; what stands in them."""
     found: dict[str, str] = {}
     columns = st.columns(2) if names else ()
     for place, item in enumerate(names):
-        what = _ASKED[item.role]
-        why = f"Not defined in the code: {what}."
-        field = text(
-            f"n_{item.name.replace('.', '_')}", item.name, item.text, max_chars=limit("number_chars"), help=why
-        )
+        key, said = f"n_{item.name.replace('.', '_')}", message(_HELP[item.role])
+        field = text(key, item.name, item.text, max_chars=limit("number_chars"), help=said)
         with columns[place % 2]:
             found[item.name] = inputs.ask(field).strip() or item.text
     return found
 
 
 def lecture_presets(inputs: TensorInputs, into: DeltaGenerator) -> None:
-    """The lecture's claims as presets in their groups, the last ones behind “More”; call this after all widgets."""
+    """Draw the presets in their groups, the last ones in a popover; call this after all widgets."""
     with into, st.container(horizontal=True, key="t_presets"):
         for number, presets in enumerate(_PRESETS.values()):
             inputs.presets(presets, into=st.container(width="content"), key=f"presets{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
-        lit = next((label for label, fields in _MORE.items() if fields == now), "More")
+        lit = next((label for label, fields in _MORE.items() if fields == now), message("tensors.group.more"))
         # With another label it is another popover, so that a choice closes it and stays in sight.
         inputs.presets(_MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="presets more")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
-    """The trace of what was typed, as far as it is understood; a bad start keeps the last good one, and says why."""
+    """Return the trace of what was entered; an invalid start keeps the last valid one, and says why."""
     start = dict(typed)
     try:
         result = _trace(start, inputs)
     except ExpressionError as problem:
         start |= {name: inputs.last_good(name, FIELDS[name]) for name in FIELDS if name != "x"}
-        strides = f" and strides {start['stride']}" if start["stride"].strip() else ""
-        inputs.fail(str(problem), f"Still on {start['dtype']} of shape {start['shape']}{strides}.")
+        kept = "tensors.note.kept_strides" if start["stride"].strip() else "tensors.note.kept"
+        still = pick_message(kept, dtype=start["dtype"], shape=start["shape"], strides=start["stride"])
+        inputs.fail(str(problem), still)
         try:
             result = _trace(start, inputs)
         except ExpressionError:
@@ -201,8 +209,8 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
         for name, text in start.items():
             inputs.keep_good(name, text)
     inputs.shown = start
-    if message := unread(result):
-        inputs.fail(message)
+    for said in unread_line_note(result):
+        inputs.fail(said)
     return result
 
 
@@ -218,7 +226,7 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 
 
 def as_script(inputs: TensorInputs) -> str:
-    """What is shown as a Python script that runs on its own."""
+    """Return what is shown as a Python script that runs on its own."""
     shown = inputs.shown
     shape = read_shape(shown["shape"], "counted_elements")
     try:
@@ -228,8 +236,8 @@ def as_script(inputs: TensorInputs) -> str:
 
 
 def answers(run: Trace) -> None:
-    """What lines said that are no tensors, and names that were given what they suggest."""
-    rows = facts(run)
+    """Draw what lines said that are no tensors."""
+    rows = fact_rows(run)
     if rows:
         items = "".join(
             f"<li><small>{line}</small> {show.rich(f'`{_code(text)}`')} {mark} {show.rich(_code(value))}</li>"
@@ -243,13 +251,13 @@ def _code(text: str) -> str:
 
 
 def operations() -> None:
-    """What one may want to do, and what each way to do it does to memory."""
+    """Draw the operations by topic, and by what they do to memory."""
     kinds = [_kind(topic, tuple(groups.items())) for topic, groups in topics().items()]
     st.html("".join(kinds))
 
 
 def _kind(title: str, groups: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A kind of operations as HTML, folded to a line that says how many there are."""
+    """Return a topic of operations as HTML, folded to a line with their number."""
     count = sum(len(examples) for _, examples in groups)
     lists = "".join(
         f"<p>{f'<b>{group}</b> ' if group else ''}{show.rich(' · '.join(f'`{example}`' for example in examples))}</p>"

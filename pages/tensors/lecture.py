@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.lecture.catalogue import CLAIMS
+from core.messages import message
 from core.tensors.examples.lecture import PROGRAM, Part
 from pages.common import show
 from pages.common.registry import LECTURE, TENSORS
@@ -13,12 +14,12 @@ from pages.tensors.inputs import TensorInputs, preset_texts
 
 def program() -> None:
     """Every part: a link that opens it above, how many lines it has, and its claims."""
-    show.note(
-        "The lecture’s program in our words, part by part. A part opens above with each assert worked out, ✓ or ✗, "
-        "each value shown, and the storage of its last line drawn."
-    )
     show.small_table(
-        [show.Column("Part"), show.Column("Lines", numeric=True), show.Column("Claims that it shows")],
+        [
+            show.Column(message("tensors.program.part")),
+            show.Column(message("tensors.program.lines"), numeric=True),
+            show.Column(message("tensors.program.claims")),
+        ],
         [(_opens(part, part.title), str(len(part.source.splitlines())), _claims(part)) for part in PROGRAM],
     )
 
@@ -28,10 +29,11 @@ def where_it_stands(inputs: TensorInputs) -> None:
     here = next((number for number, part in enumerate(PROGRAM) if part.source == inputs.shown["x"]), None)
     if here is None:
         return
-    beside = (("before", PROGRAM[max(here - 1, 0) : here]), ("next", PROGRAM[here + 1 : here + 2]))
+    before, after = message("tensors.program.before"), message("tensors.program.next")
+    beside = ((before, PROGRAM[max(here - 1, 0) : here]), (after, PROGRAM[here + 1 : here + 2]))
     ways = "".join(f" · {word}: {_opens(part, part.title)}" for word, parts in beside for part in parts)
-    says = f"Part {here + 1} of {len(PROGRAM)} of the lecture’s program · {_claims(PROGRAM[here])}{ways}"
-    st.html(f'<p class="np-note">{says}</p>')
+    which = message("tensors.program.here", part=float(here + 1), parts=float(len(PROGRAM)))
+    st.html(f'<p class="np-note">{which} · {_claims(PROGRAM[here])}{ways}</p>')
 
 
 def _opens(part: Part, label: str) -> show.Html:
@@ -40,7 +42,7 @@ def _opens(part: Part, label: str) -> show.Html:
 
 def _claims(part: Part) -> show.Html:
     claims = [(line, CLAIMS[name]) for name, line in part.claims.items()]
-    links = (
-        f"line {line}: {show.link(f'{one.number} {one.name}', LECTURE, {'claim': one.id})}" for line, one in claims
-    )
+    lines = [message("tensors.program.line", line=float(line)) for line, _ in claims]
+    ways = [show.link(f"{one.number} {one.name}", LECTURE, {"claim": one.id}) for _, one in claims]
+    links = (f"{line}: {way}" for line, way in zip(lines, ways, strict=True))
     return show.Html(", ".join(links))

@@ -9,11 +9,11 @@ import streamlit as st
 from core import fields
 from core.fields import choice, quantity
 from core.limits import limit
+from core.messages import message
 from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace, TraceStep
-from core.views.tensors.text import shape_text
 from pages.common import show
 from pages.common.components import component
 from pages.tensors.inputs import TensorInputs
@@ -46,23 +46,27 @@ def overlap(inputs: TensorInputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
     try:
-        message = " ".join(overlap_of(step.layout, step.element_size).headline)
+        said = overlap_of(step.layout, step.element_size).headline
+        show.takeaway(message("tensors.overlap.of", tensor=run.label(step), overlap=said))
     except ValueError as problem:
-        message = str(problem)
-    show.takeaway(f"`{run.label(step)}` above: {message}")
+        show.note(str(problem))
     presets = show.slot()
     with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
         with view:
             text, decision = inputs.ask_code(
-                fields.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
+                fields.text(
+                    "view", message("tensors.overlap.view"), _FIRST["view"], max_chars=limit("expression_chars")
+                )
             )
         with shape:
-            sizes = inputs.ask(fields.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars")))
+            label = message("tensors.overlap.shape")
+            sizes = inputs.ask(fields.text("vshape", label, _FIRST["vshape"], max_chars=limit("number_chars")))
         with verb:
-            method = inputs.ask(choice("verb", "In place", METHODS, _FIRST["verb"]))
+            method = inputs.ask(choice("verb", message("tensors.overlap.method"), METHODS, _FIRST["verb"]))
         with by:
-            amount = int(inputs.ask(quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True)))
+            label = message("tensors.overlap.amount")
+            amount = int(inputs.ask(quantity("by", label, _FIRST["by"], "count", low=0, high=1000, whole=True)))
     inputs.presets(HAZARD_PRESETS, into=presets, key="hazards")
     if inputs.told_to_wait("view", text, decision):
         return
@@ -72,15 +76,14 @@ def overlap(inputs: TensorInputs, run: Trace) -> None:
         inputs.keep_good("vshape", sizes)
     except ExpressionError as problem:
         text, sizes = inputs.last_good("view", _FIRST["view"]), inputs.last_good("vshape", _FIRST["vshape"])
-        show.error(f"{problem} Still showing `{text}` on shape {sizes}.")
+        show.error(message("tensors.note.shown", problem=str(problem), code=text, shape=sizes))
         hazard = replay(text, read_shape(sizes), method, amount)
-    message, detail = hazard.headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"{message} {detail}")}</p>')
+    show.takeaway(" ".join(hazard.headline))
     if hazard.refused:
-        show.note(f"{hazard.error_type}: {hazard.error_message}")
+        show.note(message("tensors.error", kind=hazard.error_type, error=hazard.error_message))
     if max(len(hazard.writes), len(hazard.before)) <= _DRAWN and hazard.writes:
         component("replay")(data=_replayed(hazard, text, method, amount), key="t:replay")
-    show.how(lambda: hazard.overlap.explanations, key="t:overlap:how", label="How overlap is counted")
+    show.how(lambda: hazard.overlap.explanations, key="t:overlap:how", label=message("tensors.overlap.how"))
 
 
 def _replayed(hazard: Hazard, view: str, method: str, amount: int) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _replayed(hazard: Hazard, view: str, method: str, amount: int) -> dict[str, 
     texts = [str(value) for value in (*hazard.sequential, *hazard.once, *hazard.before)]
     return {
         "view": view,
-        "shape": shape_text(shape),
+        "shape": str(shape),
         "sizes": shape,
         "columns": shape[-1] if shape else 1,
         "pitch": 14 + 8 * max(2, *map(len, texts)),

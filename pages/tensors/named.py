@@ -9,6 +9,7 @@ import streamlit as st
 
 from core import fields
 from core.limits import limit
+from core.messages import message
 from core.tensors.named_axes.calls import PRESETS, Plan, explain_call, plans_of
 from core.tensors.named_axes.contraction import OperandPlan, Pair
 from core.tensors.named_axes.einsums import EinsumPlan
@@ -16,7 +17,6 @@ from core.tensors.named_axes.patterns import PatternPlan, PatternStage
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace
-from core.views.tensors.text import shape_text
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.show import rich
@@ -34,20 +34,18 @@ _FIRST = next(iter(PAGE_PRESETS.values()))
 
 def named_axes(inputs: Inputs, run: Trace) -> None:
     """One call of einops or einsum, typed here; above it those in the page's code, on the tensors they get there."""
-    for title, plan in _in_the_code(run):
-        show.note(f"In the code above: {title}")
+    for step, plan in plans_of(run):  # each on the layouts that its tensors really had
+        show.note(message("axes.code", call=step.source.removeprefix(".")))
         _draw(plan)
     presets = show.slot()
     call, sizes = st.columns([2.1, 1])
     with call:
         text = inputs.ask(
-            fields.text("call", "A call of einops or einsum", _FIRST["call"], max_chars=limit("expression_chars"))
+            fields.text("call", message("axes.field.call"), _FIRST["call"], max_chars=limit("expression_chars"))
         )
     with sizes:
         shapes = inputs.ask(
-            fields.text(
-                "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
-            )
+            fields.text("sizes", message("axes.field.sizes"), _FIRST["sizes"], max_chars=limit("float_chars"))
         )
     lit = inputs.presets(PAGE_PRESETS, into=presets, key="calls")
     try:
@@ -56,21 +54,16 @@ def named_axes(inputs: Inputs, run: Trace) -> None:
         inputs.keep_good("sizes", shapes)
     except ExpressionError as problem:
         text, shapes = inputs.last_good("call", _FIRST["call"]), inputs.last_good("sizes", _FIRST["sizes"])
-        show.error(f"{problem} Still showing `{text}` on {shapes}.")
+        show.error(message("tensors.note.shown", problem=str(problem), code=text, shape=shapes))
         plan = _plan(text, shapes)
     if lit:
         show.note(_WHY[lit])
     _draw(plan)
-    show.how(lambda: plan.explanations, key="t:named:how", label="How bytes and FLOPs are computed")
+    show.how(lambda: plan.explanations, key="t:named:how", label=message("axes.how"))
 
 
 def _plan(text: str, shapes: str) -> Plan:
     return explain_call(text, [read_shape(shape) for shape in shapes.split(";")])
-
-
-def _in_the_code(run: Trace) -> list[tuple[str, Plan]]:
-    """The calls of the page's code that ran, each on the layouts its tensors really had."""
-    return [(f"`{step.source.removeprefix('.')}`", plan) for step, plan in plans_of(run)]
 
 
 def _draw(plan: Plan) -> None:
@@ -100,8 +93,7 @@ def pattern(plan: PatternPlan) -> None:
     ink = _Ink()
     sizes = {axis.name: axis.size for axis in plan.axes}
     rows = "".join(_stage(stage, sizes, ink) for stage in plan.stages)
-    title, detail = plan.headline
-    show.takeaway(f"{title} {detail}")
+    show.takeaway(" ".join(plan.headline))
     st.html(f'<div class="np-axes">{rows}</div>')
 
 
@@ -110,11 +102,12 @@ def _stage(stage: PatternStage, sizes: Mapping[str, int], ink: _Ink) -> str:
         f'<span class="dim">{"".join(ink.axis(name, sizes.get(name)) for name in _names(dim))}</span>'
         for dim in stage.dims
     )
+    dims = dims or message("axes.drawn.element")
+    facts = message("axes.drawn.layout", shape=stage.layout.shape, strides=stage.layout.stride)
     cost = "" if stage.effect == "start" else _badge(stage.effect, stage.bytes)
     return (
-        f'<div class="row"><code>{html.escape(stage.call)}</code><span class="dims">{dims or "one element"}</span>'
-        f'<span class="facts">shape <b>{shape_text(stage.layout.shape)}</b> strides '
-        f"<b>{shape_text(stage.layout.stride)}</b></span>{cost}<small>{rich(stage.reason)}</small></div>"
+        f'<div class="row"><code>{html.escape(stage.call)}</code><span class="dims">{dims}</span>'
+        f'<span class="facts">{rich(facts)}</span>{cost}<small>{rich(" ".join(stage.reasons))}</small></div>'
     )
 
 
@@ -122,23 +115,30 @@ def _names(dim: str) -> Sequence[str]:
     return dim.strip("()").split()
 
 
+_EFFECTS = {"view": "axes.drawn.view", "copy": "axes.drawn.copy", "new": "axes.drawn.new"}
+
+
 def _badge(effect: str, size: int) -> str:
-    word = {"view": "view, 0 B", "copy": f"copies here, {size:,} B", "new": f"new values, {size:,} B"}[effect]
+    word = message(_EFFECTS[effect], bytes=float(size))
     return f'<span class="np-badge" style="color:var(--np-{_BADGES[effect]})">{word}</span>'
 
 
 def einsum(plan: EinsumPlan) -> None:
     """The equation drawn as axes, the names it sums, and each product as the matmul that torch runs."""
     ink = _Ink()
-    title, detail = plan.headline
     summed = set(plan.summed)
-    rows = [_operand(f"operand {number}", names, plan.sizes, ink, summed) for number, names in enumerate(plan.operands)]
-    rows.append(_operand("result", plan.output, plan.sizes, ink, ()))
+    rows = [
+        _operand(message("axes.drawn.operand", number=float(number)), names, plan.sizes, ink, summed)
+        for number, names in enumerate(plan.operands)
+    ]
+    rows.append(_operand(message("axes.drawn.result"), plan.output, plan.sizes, ink, ()))
     if summed:
         over = "".join(ink.axis(name, plan.sizes[name], "gone") for name in plan.summed)
-        rows.append(f'<div class="row"><code>summed</code><span class="dims">Σ {over}</span></div>')
+        rows.append(
+            f'<div class="row"><code>{message("axes.drawn.summed")}</code><span class="dims">Σ {over}</span></div>'
+        )
     rows += [_pair(pair, plan, ink) for pair in plan.pairs]
-    show.takeaway(f"{title} {detail}")
+    show.takeaway(" ".join(plan.headline))
     st.html(f'<div class="np-axes">{"".join(rows)}</div>')
 
 
@@ -147,18 +147,18 @@ def _operand(label: str, names: Iterable[str], sizes: Mapping[str, int], ink: _I
     boxes = "".join(
         f'<span class="dim">{ink.axis(name, sizes[name], "gone" if name in gone else "")}</span>' for name in names
     )
-    shape = shape_text([sizes[name] for name in names])
+    shape = message("axes.drawn.shape", shape=[sizes[name] for name in names])
     return (
-        f'<div class="row"><code>{label}</code><span class="dims">{boxes or "one element"}</span>'
-        f'<span class="facts">shape <b>{shape}</b></span></div>'
+        f'<div class="row"><code>{label}</code><span class="dims">{boxes or message("axes.drawn.element")}</span>'
+        f'<span class="facts">{rich(shape)}</span></div>'
     )
 
 
 def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
     if pair.kind == "multiply" or pair.left is None or pair.right is None:
         return (
-            f'<div class="row"><code>multiply</code><span class="dims">element by element</span>'
-            f'<span class="facts"><b>{pair.flop:,} FLOP</b></span></div>'
+            f'<div class="row"><code>multiply</code><span class="dims">{message("axes.drawn.elementwise")}</span>'
+            f'<span class="facts">{rich(message("axes.drawn.flop", flop=float(pair.flop)))}</span></div>'
         )
     roles = "".join(
         f'<span class="role"><em>{role}</em>{"".join(ink.axis(name, plan.sizes[name]) for name in names) or "1"}</span>'
@@ -170,12 +170,13 @@ def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
         f"<small>{rich(side.reason)}</small></div>"
         for name, side in (("left", pair.left), ("right", pair.right))
     )
+    call = message("axes.drawn.call", call=pair.call, flop=float(pair.flop))
     return (
         f'<div class="row"><code>{"bmm" if pair.sizes[0] > 1 else "mm"}</code><span class="dims">{roles}</span>'
-        f'<span class="facts"><b>{html.escape(pair.call)}</b> · <b>{pair.flop:,} FLOP</b></span></div>{sides}'
+        f'<span class="facts">{rich(call)}</span></div>{sides}'
     )
 
 
 def _ready(side: OperandPlan) -> str:
-    order = f".permute{shape_text(side.permute)}" if side.permute else ""
-    return f"<code>{html.escape(order)}.reshape{shape_text(side.layout.shape)}</code>"
+    order = f".permute{side.permute}" if side.permute else ""
+    return f"<code>{html.escape(order)}.reshape{side.layout.shape}</code>"

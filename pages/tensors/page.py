@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from core.messages import message
 from core.views.tensors.charts import storage_picture
-from core.views.tensors.text import explanations, headline, passed_over
+from core.views.tensors.text import explanations, headline
 from pages.common import show
 from pages.common.components import component
 from pages.common.registry import EXERCISES, TENSORS
@@ -26,7 +27,7 @@ from pages.tensors.training import training
 
 
 def page() -> None:
-    """Inputs, what the code does to the storage, and the panels behind it."""
+    """Draw the inputs, what the code does to memory, and the panels."""
     inputs = TensorInputs(TENSORS)
 
     presets = show.slot()
@@ -36,14 +37,15 @@ def page() -> None:
     with errors:
         show.input_errors(inputs)
 
-    with show.guarded("The answer"):
+    with show.guarded(message("tensors.section.answer")):
         if not inputs.told_to_wait("x", typed["x"], inputs.decision):
-            show.answer(*headline(run))
+            answer, *details = headline(run)
+            show.answer(answer, " ".join(details))
         answers(run)
         where_it_stands(inputs)
-        if passed := passed_over(run):
-            show.note(passed)
-    with show.guarded("The picture of the storage"):
+        for note in run.notes:
+            show.note(note)
+    with show.guarded(message("tensors.section.picture")):
         if len(run) > 1 or run.starts_with_x:
             component("storage")(
                 data={**storage_picture(run), "slide": projecting()},
@@ -52,9 +54,9 @@ def page() -> None:
             )
 
     PANELS = {
-        "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
-        "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
-        "program": ("The lecture’s program, line by line", program),
+        "named": (message("tensors.panel.named"), lambda: named_axes(inputs, run)),
+        "shared": (message("tensors.panel.overlap"), lambda: overlap(inputs, run)),
+        "program": (message("tensors.panel.program"), program),
     }
     with st.container(gap=None, key="t_panels"):
         training(run)
@@ -65,24 +67,19 @@ def page() -> None:
                 elif panel.open:
                     with show.errors_under(inputs):
                         draw()
-        with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
+        with show.fold(message("tensors.panel.script"), key="t:script", icon=":material/code:") as panel:
             if panel.open:
                 st.code(as_script(inputs), language="python")
         show.how(
             lambda: explanations(run),
             key="t:how",
-            notes=(
-                f"{f'torch {run.torch_version}'.strip()} runs the code in its own process. "
-                "x is torch.arange of the start shape. A result is a view if it uses the storage of an input. "
-                "Bytes are those of torch’s CPU allocator, including temporaries. GPU kernels use other temporaries. "
-                "FLOPs are torch’s own count of matmuls, convolutions, and attention.",
-            ),
+            notes=(message("tensors.how", torch=f"torch {run.torch_version}".strip()),),
         )
-        with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
+        with show.fold(message("tensors.panel.operations"), key="t:operations", icon=":material/keyboard:") as panel:
             if panel.open:
                 operations()
     lecture_presets(inputs, presets)
-    show.next_page("Exercises: predict shape, strides, view or copy, then see", EXERCISES, {"topics": "views"})
+    show.next_page(message("tensors.link.exercises"), EXERCISES, {"topics": "views"})
     show.footer(inputs)
 
 

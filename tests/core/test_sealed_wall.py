@@ -96,7 +96,7 @@ def test_what_students_write_passes_and_errors_are_left_to_python(source: str) -
 def test_what_has_no_place_is_refused_where_it_stands(source: str, named: str, line: int, column: int) -> None:
     refused = refusal(source)
     assert refused
-    assert named in refused.message
+    assert named in refused.name
     assert (refused.line, refused.column) == (line, column)
 
 

@@ -76,7 +76,7 @@ def test_why_it_works_shows_what_merges() -> None:
     assert why is not None
     assert [run["joints"] for run in why["runs"]] == [["6 = 2 × 3"]]
     assert (why["between"], why["breaks"], why["error"], why["fixes"]) == ([], -1, "", [])
-    assert [(d["size"], d["parts"], d["text"]) for d in why["asked"]] == [(12, [0], ", stride 2")]
+    assert [(d["size"], d["parts"], d["text"].values["stride"]) for d in why["asked"]] == [(12, [0], 2)]
 
 
 @pytest.mark.parametrize(

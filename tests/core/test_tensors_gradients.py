@@ -10,10 +10,11 @@ from unittest.mock import patch
 import pytest
 import torch
 
+from core.messages import Message
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.report import trace_of
+from core.tensors.tracing.steps import Trace
 from core.tensors.tracing.trace import follow, trace
-from core.views.tensors.text import kept_bytes
 from core.views.tensors.training import is_training, parameter_rows, saved_bytes, saved_rows, training_headline
 
 _UNARY = (
@@ -22,6 +23,11 @@ _UNARY = (
     *(".square()", ".transpose(0, 1)", ".cumsum(0)", " * 2", " / 3", " + 1", ".float()", "[:2]", "[:, 1:]", ".sqrt()"),
 )
 _BINARY = ("+", "-", "*", "@", "/")
+
+
+def kept_bytes(run: Trace) -> int:
+    """Bytes of all storages that operations keep for backward, each counted once."""
+    return sum({saved.storage: saved.bytes for step in run.steps for saved in step.keeps}.values())
 
 
 def gradient_program(rng: random.Random) -> str:
@@ -112,13 +118,14 @@ def test_gradients_of_many_random_programs_are_those_of_torch() -> None:
 def test_a_graph_that_backward_has_gone_through_is_gone() -> None:
     run = trace("w = torch.ones(3, requires_grad=True)\nloss = w.pow(2).sum()\nloss.backward()\nloss.backward()", (1,))
     assert "second time" in run.last.error_message
-    assert "`loss.backward()` on line 3" in run.last.reason
+    assert isinstance(run.last.reason, Message)
+    assert run.last.reason.values == {"call": "loss.backward()", "line": 3}
 
 
 def test_a_tensor_that_was_saved_and_changed_is_named_with_both_lines() -> None:
     run = trace("w = torch.ones(3, requires_grad=True)\ny = w.exp()\nz = y * 2\ny += 1\ny.sum().backward()", (1,))
-    assert "`y += 1` on line 4" in run.last.reason
-    assert "`w.exp()` on line 2" in run.last.reason
+    assert isinstance(run.last.reason, Message)
+    assert run.last.reason.values == {"write": "y += 1", "line": 4, "saver": "w.exp()", "saver_line": 2}
 
 
 def test_in_place_on_a_leaf_is_refused_as_torch_does() -> None:
@@ -156,10 +163,10 @@ def test_parameters_gradients_and_states_have_the_bytes_of_torch() -> None:
     ]
     found = [(p.name, p.shape, p.bytes, p.is_trained, p.gradient_bytes, p.state_bytes) for p in run.parameters]
     assert found == wanted
-    sentence, detail = training_headline(run)
-    assert "9,610" in sentence
-    assert f"{max(run.at_once):,} B" in sentence
-    assert f"{sum(row[-1] for row in wanted):,} B" in detail
+    answer, used = training_headline(run)
+    assert answer.values == {"module": "model", "parameters": 9_610, "peak": max(run.at_once)}
+    parts = {part.id.rpartition(".")[2]: part.values["bytes"] for part in used.values["parts"]}
+    assert parts["states"] == sum(row[-1] for row in wanted)
     saved = [(row[0], row[3]) for row in saved_rows(run)]  # of the last backward alone
     assert [row for row in saved if row[0] in ("`x`", "`model.2.weight`")] == [
         ("`x`", "8,192 B"),
@@ -175,6 +182,8 @@ def test_a_module_within_another_counts_once_and_leaves_count_too() -> None:
     assert [(p.module, p.name) for p in run.parameters][-1] == ("", "w")
     assert {p.module for p in run.parameters} == {"net", ""}
     assert not is_training(trace(f"{leaf}\nw.exp().sum().backward()", (1,)))
+    assert not is_training(trace("fc = nn.Linear(3, 4)\nx.t().contiguous()", (2, 3)))
+    assert is_training(trace("fc = nn.Linear(3, 4)\nfc(x)", (2, 3), dtype="float32"))
 
 
 def test_a_forged_report_of_parameters_is_not_read() -> None:

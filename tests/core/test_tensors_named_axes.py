@@ -268,14 +268,11 @@ def shuffled(rng: random.Random, shape: list[int]) -> torch.Tensor:
     return filled(*(shape[d] for d in order)).permute([order.index(d) for d in range(len(shape))])
 
 
-def test_the_order_of_three_matrices_matters() -> None:
+def test_three_matrices_are_multiplied_from_left_to_right() -> None:
     explained = check_einsum("ij,jk,kl->il", filled(2, 30), filled(30, 40), filled(40, 3))
     assert explained.flop == 2 * 2 * 30 * 40 + 2 * 2 * 40 * 3
-    assert explained.best_flop == explained.flop
     worse = check_einsum("ij,jk,kl->il", filled(40, 30), filled(30, 20), filled(20, 1))
-    assert worse.best_order == "1 × (2 × 3)"
-    assert worse.best_flop == 2 * 30 * 20 + 2 * 40 * 30 < worse.flop
-    assert "The cheapest order, 1 × (2 × 3), needs 3,600 FLOP." in worse.headline[1]
+    assert worse.headline[0].values["flop"] == worse.flop == 2 * 40 * 30 * 20 + 2 * 40 * 20
 
 
 REFUSED_EQUATIONS: list[tuple[str, list[tuple[int, ...]]]] = [
@@ -310,7 +307,6 @@ def test_equals_torch_on_random_equations() -> None:
         explained = check_einsum(f"{','.join(''.join(names) for names in operands)}->{''.join(output)}", *tensors)
         copied += explained.bytes_copied > 0
         several += len(explained.pairs) > 1
-        assert explained.best_flop is None or explained.best_flop <= explained.flop
     assert min(copied, several) > 20
 
 

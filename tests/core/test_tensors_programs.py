@@ -17,7 +17,8 @@ from core.tensors.examples.lecture import PROGRAM
 from core.tensors.examples.presets import ATTENTION, LECTURE
 from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, trace
-from core.views.tensors.text import headline, kept_bytes
+from core.views.tensors.text import headline
+from tests.core.test_tensors_gradients import kept_bytes
 from tests.every import every
 from tests.patience import PATIENCE_S
 
@@ -255,3 +256,42 @@ def test_a_script_runs_alone(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert (done.stdout, done.stderr) == ("torch.Size([3, 2])\n", "")
+
+
+LOOPS = {
+    "sgd": (
+        "model = nn.Linear(4, 2)\nopt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
+        "data = torch.randn(8, 4)",
+        "loss = model(data).pow(2).mean()\nopt.zero_grad()\nloss.backward()\nopt.step()",
+    ),
+    "views": ("x = torch.arange(6.0)", "y = x.view(2, 3).t().contiguous()\nx = y.view(6) + 1"),
+    "leak": ("w = torch.ones(3, requires_grad=True)\nlosses = []", "losses.append((w * 2).sum())"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("head", ["for step in range(7):", "step = 0\nwhile step < 7:\n    step += 1"])
+def test_a_loop_costs_and_gives_what_its_iterations_written_out_do(name: str, head: str) -> None:
+    before, body = LOOPS[name]
+    inner = "\n".join(f"    {line}" for line in body.split("\n"))
+    loop = follow(f"{before}\n{head}\n{inner}\ndone = torch.ones(1)", (1,))
+    written = follow("\n".join([before, *[body] * 7, "done = torch.ones(1)"]), (1,))
+    assert loop.unread is written.unread is None
+    for told in (
+        lambda run: run.last.bytes_total,
+        lambda run: sum(step.flops * step.times for step in run),
+        lambda run: max(run.at_once),
+        lambda run: sum(run.held[-1].values()),
+        lambda run: sum(step.times for step in run),
+        lambda run: run.parameters,
+    ):
+        assert told(loop) == told(written)
+    assert {n: loop[row].values for n, row in loop.last.names.items() if n != "done"} == {
+        n: written[row].values for n, row in written.last.names.items() if n != "done"
+    }
+    assert (len(loop) < len(written)) == (name != "leak")
+
+
+def test_iterations_that_write_elsewhere_are_all_reported() -> None:
+    run = follow("x = torch.zeros(6)\nfor i in range(6):\n    x[i] = i", (1,))
+    assert [step.written for step in run if step.kind == "write"] == [(n,) for n in range(6)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
+from core.messages import Message, message
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
@@ -62,19 +63,14 @@ class Overlap:
         return self.elements > self.cells
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in small markup."""
-        gaps = f" {self.skipped:,} cells between them belong to no element." if self.skipped else ""
+    def headline(self) -> Message:
+        """The answer, as a sentence or more."""
+        elements, cells = float(self.elements), float(self.cells)
         if not self.overlaps:
-            return (
-                f"**No overlap**: {self.elements:,} elements in {self.cells:,} different cells.",
-                f"Writing in place is safe.{gaps}",
-            )
-        seems, stored = (count * self.element_size for count in (self.elements, self.cells))
-        return (
-            f"**{self.elements:,} elements share {self.cells:,} cells**: the tensor looks like "
-            f"{seems:,} B and is {stored:,} B.",
-            f"Up to {self.most} elements lie in one cell.{gaps}",
+            return message("tensors.overlap.none", elements=elements, cells=cells)
+        looks, takes = elements * self.element_size, cells * self.element_size
+        return message(
+            "tensors.overlap.shared", elements=elements, cells=cells, looks=looks, takes=takes, most=float(self.most)
         )
 
     @property
@@ -150,27 +146,23 @@ class Hazard:
         return bool(self.error_type)
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """What happened as one sentence and a quieter line of detail, in small markup."""
+    def headline(self) -> list[Message]:
+        """What happened, in a sentence or two."""
+        copied = float(self.copied)
         if self.refused:
-            return (
-                f"torch **refuses** `{self.source}`: {self.overlap.elements} elements lie in {self.overlap.cells} "
-                "cells, and it sees that from a stride of 0.",
-                f"`.clone()` first makes a copy of {self.copied:,} B in which every element has its own cell.",
-            )
+            elements, cells = float(self.overlap.elements), float(self.overlap.cells)
+            return [message("tensors.overlap.rejected", call=self.source, elements=elements, cells=cells, bytes=copied)]
         if self.torch == self.once:
-            same = "every cell ends up with the same value however often it is written"
-            why = same if self.overlap.overlaps else "no two elements share a cell"
-            return f"`{self.source}` runs and is **harmless**: {why}.", ""
+            alike = "tensors.overlap.alike" if self.overlap.overlaps else "tensors.overlap.harmless"
+            return [message(alike, call=self.source)]
         cell = max(range(len(self.counts)), key=self.counts.__getitem__)
-        many = self.counts[cell]
-        return (
-            f"torch **does not notice**: cell {cell} lies in {many} elements and is updated {many} times, from "
-            f"{self.before[cell]} to **{self.torch[cell]}** instead of {self.once[cell]}.",
-            "Whether strides overlap is hard to decide, so torch checks only for strides of 0. The result depends on "
-            "how the loop runs; from 32,768 elements on torch divides it among threads. "
-            f"`.clone()` first copies {self.copied:,} B and is safe.",
-        )
+        values = (float(memory[cell].real) for memory in (self.before, self.torch, self.once))
+        before, after, once = values
+        times = float(self.counts[cell])
+        return [
+            message("tensors.overlap.unnoticed", cell=float(cell), times=times, before=before, after=after, once=once),
+            message("tensors.overlap.unchecked", bytes=copied),
+        ]
 
 
 def _wrapped(number: int) -> int:
@@ -179,23 +171,20 @@ def _wrapped(number: int) -> int:
 
 
 def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1) -> Hazard:
-    """Run ``view`` on x, update the result in place with ``method(value)``, and replay the same element by element.
+    """Run ``view`` on x, update the result in place with ``method(value)``, one of `METHODS`, and replay the same
+    element by element.
 
     Raises `ExpressionError` when the view cannot be run, is no view of x, or has more elements than are drawn.
     """
-    if method not in METHODS:
-        raise ExpressionError(f"`{method[:40]}` cannot be replayed; these can: {', '.join(METHODS)}.")
     seen = trace(view, shape)
     last = seen.last
-    no_view = f"`{view[:60]}` is no view of x, so nothing is shared. For example: {HAZARDS[0].view}."
+    no_view = message("tensors.problem.no_view", view=view, example=HAZARDS[0].view)
     if last.kind not in ("start", "same", "view") or last.storage != 0:
         raise ExpressionError(no_view)
     if last.dtype != seen[0].dtype:
-        raise ExpressionError(
-            f"`{view[:60]}` reads the bytes of x as {last.dtype}; whole elements are replayed, of {seen[0].dtype}."
-        )
-    if max(last.layout.numel, last.storage_elements) > limit("storage_cells_drawn"):
-        raise ExpressionError(f"At most {limit('storage_cells_drawn'):,} elements are replayed.")
+        raise ExpressionError(message("tensors.problem.reread", view=view, dtype=last.dtype, start=seen[0].dtype))
+    if max(last.layout.numel, last.storage_elements) > (most := limit("storage_cells_drawn")):
+        raise ExpressionError(message("tensors.problem.replayed", most=float(most)))
     source = f"{code_of(seen.text).rstrip(' ;')}.{method}({value})"
     ran = trace(source, shape).last
     if ran.operation != method:

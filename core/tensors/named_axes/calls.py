@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from core.messages import message
 from core.rows import read_rows
 from core.tensors.layout import TensorLayout
 from core.tensors.named_axes.einsums import EinsumPlan, explain_einsum
@@ -71,13 +72,10 @@ def read_call(text: str) -> PatternCall:
     try:
         node = ast.parse(text, mode="eval").body  # parses only
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ExpressionError(f"This is not a complete call. For example: {EXAMPLE}.") from None
+        raise ExpressionError(message("axes.problem.call", example=EXAMPLE)) from None
     call = _call(node)
     if call is None:
-        raise ExpressionError(
-            f"`{text[:60]}` is no call of {', '.join(FUNCTIONS)} (of one tensor) or einsum, with a pattern in quotes "
-            f"and sizes that are whole numbers. For example: {EXAMPLE}."
-        )
+        raise ExpressionError(message("axes.problem.call", example=EXAMPLE))
     return call
 
 
@@ -120,14 +118,15 @@ def explain_call(
     layouts: list[TensorLayout] = []
     for shape in shapes:
         layout = shape if isinstance(shape, TensorLayout) else TensorLayout.contiguous(shape)
-        check_size(layout.shape, "An operand")
+        check_size(layout.shape, message("axes.problem.operand"))
         layouts.append(layout)
     if call.function == "einsum":
         plan = explain_einsum(call.pattern, layouts, words=call.words, element_size=element_size)
-        check_size(plan.shape, "The result")
+        check_size(plan.shape, message("axes.problem.result"))
         return plan
     if len(layouts) != 1:
-        raise ExpressionError(f"`{call.function}` takes one tensor, but {len(layouts)} shapes are given.")
+        shapes_given = float(len(layouts))
+        raise ExpressionError(message("axes.problem.tensors", function=call.function, shapes=shapes_given))
     return explain_pattern(
         call.function,
         call.pattern,

@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from core.messages import Message, message
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.layout import TensorLayout
 from core.tensors.sealed.running import ask_torch
@@ -42,7 +41,7 @@ class OperandPlan:
     effect: Literal["view", "copy"]
     bytes: int
     reads: Reads
-    reason: str
+    reason: Message
     blas_bytes: int = 0
 
     @property
@@ -225,20 +224,22 @@ def _operand(
     if edge is None:
         result = TensorLayout(shape, verdict.stride or (), layout.offset)
         reads = _reads(result)
-        reason = {
-            "rows": "a view, read row by row",
-            "columns": "a view, read as a transposed matrix: the order of the loops changes, not the memory",
-            "neither": "a view, but no dimension of the matrix has stride 1, so BLAS works on a copy of its own",
-        }[reads]
         copied = reads == "neither" and products >= _LOOPED
-        if reads == "neither" and not copied:
-            reason = "a view; no dimension of the matrix has stride 1, but a product this small is done without BLAS"
+        reason = message(_READS["looped" if reads == "neither" and not copied else reads])
         own = result.numel * element_size if copied else 0
         return OperandPlan(names, permute, result, "view", 0, reads, reason, own)
     result = TensorLayout.contiguous(shape)
     left, right = order[dims[edge.left]], order[dims[edge.right]]
-    reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"
+    reason = message("axes.stage.copied", left=left, right=right, rule=edge.arithmetic)
     return OperandPlan(names, permute, result, "copy", result.numel * element_size, _reads(result), reason)
+
+
+_READS = {
+    "rows": "axes.operand.rows",
+    "columns": "axes.operand.columns",
+    "neither": "axes.operand.neither",
+    "looped": "axes.operand.looped",
+}
 
 
 def _reads(layout: TensorLayout) -> Reads:
@@ -263,41 +264,3 @@ def _elementwise(left: TensorLayout, right: TensorLayout) -> TensorLayout:
     made = (f"torch.empty_strided({side.shape}, {side.stride}, device='meta')" for side in (left, right))
     said, _ = ask_torch(f"y = {' * '.join(made)}\nprint(*y.stride())")
     return TensorLayout(tuple(np.broadcast_shapes(left.shape, right.shape)), tuple(map(int, said.split())))
-
-
-# ----------------------------------------------------------------------------------------------- the order
-
-
-def best_order(operands: Sequence[Names], output: Names, sizes: dict[str, int]) -> tuple[int | None, str]:
-    """The cheapest order of pairs and its FLOPs, by trying all; ``(None, "")`` when there are too many operands."""
-    if len(operands) > 6:
-        return None, ""
-    everything = frozenset(range(len(operands)))
-    longer = [frozenset(name for name in names if sizes[name] != 1) for names in operands]
-
-    def names(group: frozenset[int]) -> frozenset[str]:
-        """Names still there after ``group`` is multiplied: those that the output or another operand needs."""
-        own = frozenset[str]().union(*(longer[i] for i in group))
-        return own if len(group) == 1 else own & frozenset(output).union(*(longer[i] for i in everything - group))
-
-    def loop(of: frozenset[str]) -> int:
-        return math.prod(sizes[name] for name in of)
-
-    @cache
-    def cheapest(group: frozenset[int]) -> tuple[int, str]:
-        if len(group) == 1:
-            return 0, str(min(group) + 1)
-        parts = names(group)
-        rows: list[tuple[int, str]] = []
-        first, *others = sorted(group)
-        for chosen in (frozenset((first, *some)) for n in range(len(others)) for some in combinations(others, n)):
-            left, right = names(chosen), names(group - chosen)
-            alone = [side for side in (left, right) if side - parts - (left & right)]
-            product = (left & right) | (left & parts) | (right & parts)
-            cost = sum(loop(side) for side in alone) + (2 if product - parts else 1) * loop(product)
-            (a, a_text), (b, b_text) = cheapest(chosen), cheapest(group - chosen)
-            rows.append((a + b + cost, f"({a_text} × {b_text})"))
-        return min(rows)
-
-    flop, text = cheapest(everything)
-    return flop, text[1:-1]

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.formula import Explanation
-from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.products import elementwise_flop, matmul_flop
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import TensorLayout
-from core.tensors.named_axes.contraction import Names, Pair, align, best_order, contract
-from core.tensors.operations.values import ExpressionError
+from core.tensors.named_axes.contraction import Names, Pair, align, contract
+from core.tensors.operations.values import ExpressionError, check_length
 from core.tensors.sealed.running import ask_torch
-from core.wording import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,6 @@ class EinsumPlan:
     summed: names that are not in the output. summed_alone: elements of operands that are summed by themselves.
     pairs: the products in order, left to right. layout: of the result. flop: of all pairs and sums. between: elements
     of sums of one operand and of products that are not the last.
-    best_flop, best_order: the cheapest order of pairs, ``None`` for two operands or fewer, where there is one order.
     """
 
     equation: str
@@ -43,8 +41,6 @@ class EinsumPlan:
     layout: TensorLayout
     element_size: int
     flop: int
-    best_flop: int | None
-    best_order: str
     between: int = 0
 
     @property
@@ -62,40 +58,22 @@ class EinsumPlan:
         return self.bytes_copied + int(tensor_bytes(self.between, self.element_size))
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in small markup."""
-        made = bool(self.pairs) or bool(self.summed)
-        shape = f"result {self.shape}" + (f", {self.layout.numel * self.element_size:,} B" if made else "")
-        over = f"sums over **{listed(self.summed)}**" if self.summed else "sums over nothing"
+    def headline(self) -> list[Message]:
+        """The answer, and the bytes of temporary memory where there are any."""
+        flop, size = float(self.flop), float(self.layout.numel * self.element_size)
         pair = self.pairs[0] if self.pairs else None
         if pair is None:
-            did = (
-                f"is a sum of one tensor: **{self.flop:,} FLOP**"
-                if self.summed
-                else "is a **view**: no arithmetic, 0 bytes"
-            )
-            return f"`{self.equation}` {did}; {shape}.", f"It {over}."
-        if len(self.pairs) > 1:
-            best = ""
-            if self.best_flop is not None and self.best_flop < self.flop:
-                best = f" The cheapest order, {self.best_order}, needs {self.best_flop:,} FLOP."
-            return (
-                f"`{self.equation}` is **{len(self.pairs)} products**, left to right: **{self.flop:,} FLOP**; {shape}.",
-                f"It {over}; {self.bytes_inside:,} B are copied or made on the way, and freed again.{best} "
-                "With opt_einsum installed, torch asks it for the order instead.",
-            )
-        if pair.kind == "multiply":
-            return (
-                f"`{self.equation}` is an **elementwise product**: **{self.flop:,} FLOP**; {shape}.",
-                "No name is summed in both operands, so there is no matmul."
-                + (f" {self.bytes_inside:,} B of sums are made first, and freed again." if self.between else ""),
-            )
-        what = "batched matmul" if pair.sizes[0] > 1 else "matmul"
-        copies = f"**{self.bytes_inside:,} B** inside, freed again" if self.bytes_inside else "**0 bytes** copied"
-        return (
-            f"`{self.equation}` is a **{what}** {pair.call}: **{self.flop:,} FLOP**, {copies}; {shape}.",
-            f"It {over}. {_operand_words(pair)}",
-        )
+            kind = "axes.einsum.sum" if self.summed else "axes.einsum.view"
+        elif len(self.pairs) > 1:
+            kind = "axes.einsum.products"
+        elif pair.kind == "multiply":
+            kind = "axes.einsum.multiply"
+        else:
+            kind = "axes.einsum.bmm" if pair.sizes[0] > 1 else "axes.einsum.matmul"
+        call, count = "" if pair is None else pair.call, float(len(self.pairs))
+        said = pick_message(kind, equation=self.equation, flop=flop, bytes=size, call=call, count=count)
+        inside = float(self.bytes_inside)
+        return [said, message("axes.einsum.inside", bytes=inside)] if inside else [said]
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -125,8 +103,7 @@ def explain_einsum(
     words: names of several letters, separated by spaces, as ``einops.einsum`` takes them. element_size: bytes.
     Raises `ExpressionError` for whatever torch (or einops) refuses, and beyond the caps.
     """
-    if len(equation) > limit("expression_chars"):
-        raise ExpressionError(f"An equation of {len(equation):,} characters; at most {limit('expression_chars')}.")
+    check_length(len(equation))
     _check(equation, layouts, words)
     terms, output = _read(equation, words)
     operands, covered = _open(terms, layouts)
@@ -136,7 +113,6 @@ def explain_einsum(
     order = (*output, *later)
     ready = [align(names, layout, order) for names, layout in zip(operands, layouts, strict=True)]
     pairs, layout, alone, between = contract(ready, order, len(output), element_size)
-    best = best_order(operands, output, sizes) if len(operands) > 2 else (None, "")
     return EinsumPlan(
         equation=equation,
         operands=tuple(operands),
@@ -148,8 +124,6 @@ def explain_einsum(
         layout=layout,
         element_size=element_size,
         flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(alone, 1)),
-        best_flop=best[0],
-        best_order=best[1],
         between=between,
     )
 
@@ -163,9 +137,8 @@ def _check(equation: str, layouts: Sequence[TensorLayout], words: bool) -> None:
     """Raise what torch, or einops, says of an equation that it refuses: on the meta device, which has no memory."""
     tensors = ", ".join(f"torch.empty({layout.shape}, device='meta')" for layout in layouts)
     called = f"einops.einsum({tensors}, {equation!r})" if words else f"torch.einsum({equation!r}, {tensors})"
-    message = next(iter(ask_torch(called)[1].strip().splitlines()), "")
-    if message:
-        raise ExpressionError(f"`{equation[:60]}` is refused: {message[:200]}")
+    if error := next(iter(ask_torch(called)[1].strip().splitlines()), ""):
+        raise ExpressionError(message("axes.problem.rejected", pattern=equation, error=error[:200]))
 
 
 def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None]:
@@ -218,14 +191,3 @@ def _torch_order(operands: Sequence[Names], words: bool) -> Callable[[str], tupl
         return (1, ord(letter))
 
     return key
-
-
-# --------------------------------------------------------------------------------------------------- words
-
-
-def _operand_words(pair: Pair) -> str:
-    roles = (("batch", pair.batch), ("M", pair.rows), ("N", pair.columns), ("K", pair.inner))
-    sentences = [f"{role} = {' '.join(names)}" for role, names in roles if names]
-    plans = zip(pair.operands, (pair.left, pair.right), strict=True)
-    sides = [f"Operand {number + 1} is {plan.reason}" for number, plan in plans if plan is not None]
-    return f"{', '.join(sentences)}. {'; '.join(sides)}."

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation
-from core.limits import limit
+from core.messages import Message, message
 from core.tensors.cost import merging_stride, tensor_bytes
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.values import ExpressionError, check_size
+from core.tensors.operations.values import ExpressionError, check_length, check_size
 from core.tensors.sealed.running import ask_torch
 from core.tensors.view_rule import Boundary, explain_view
 
@@ -67,7 +67,7 @@ class PatternStage:
 
     call: as one would write it on a tensor, ``.permute(0, 2, 1)``. dims: what each dimension of the result is.
     effect: ``view`` (0 bytes), ``copy`` (the same elements in new storage) or ``new`` (computed values).
-    bytes: new storage this stage allocates. reason: why, in a sentence. boundary: where a view would have broken.
+    bytes: new storage this stage allocates. reasons: why, in sentences. boundary: where a view would have broken.
     """
 
     operation: StageOperation
@@ -76,7 +76,7 @@ class PatternStage:
     dims: tuple[str, ...]
     effect: Effect
     bytes: int
-    reason: str
+    reasons: tuple[Message, ...] = ()
     boundary: Boundary | None = None
 
 
@@ -108,17 +108,18 @@ class PatternPlan:
         return sum(stage.bytes for stage in self.stages)
 
     @property
-    def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in small markup."""
+    def headline(self) -> list[Message]:
+        """The answer, and the reason of the last stage that allocates, or of the last one."""
         done = self.stages[1:]
         if not done:
-            return f"`{self.pattern}` changes nothing: the result is **x itself**.", "No operation runs, 0 bytes."
+            return [message("axes.pattern.nothing", pattern=self.pattern)]
         chain = " → ".join(stage.operation for stage in done)
         allocating = [stage for stage in done if stage.bytes]
         if not allocating:
-            return f"`{self.function}` becomes **{chain}**: all views, **0 bytes** copied.", done[-1].reason
-        what = ", ".join(f"{_ordinal(done, stage)} {_VERB[stage.effect]} **{stage.bytes:,} B**" for stage in allocating)
-        return f"`{self.function}` becomes **{chain}**: {what}.", allocating[-1].reason
+            return [message("axes.pattern.views", function=self.function, chain=chain), *done[-1].reasons]
+        steps, size = [stage.operation for stage in allocating], float(self.bytes_allocated)
+        sentence = message("axes.pattern.allocates", function=self.function, chain=chain, bytes=size, steps=steps)
+        return [sentence, *allocating[-1].reasons]
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -132,17 +133,6 @@ class PatternPlan:
                 each = stage.bytes // stage.layout.numel
                 result.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=each))
         return tuple(result)
-
-
-_VERB: Mapping[Effect, str] = {"copy": "copies", "new": "allocates"}
-
-
-def _ordinal(stages: Sequence[PatternStage], stage: PatternStage) -> str:
-    """``the reshape``, or ``the second reshape`` where there are two."""
-    same = [other for other in stages if other.operation == stage.operation]
-    if len(same) == 1:
-        return f"the {stage.operation}"
-    return f"the {('first', 'second')[same.index(stage)]} {stage.operation}"
 
 
 def explain_pattern(
@@ -162,15 +152,13 @@ def explain_pattern(
     byte per element.
     Raises `ExpressionError` for whatever einops refuses, and beyond the caps on axes and elements.
     """
-    if function not in FUNCTIONS:
-        raise ExpressionError(f"`{function[:40]}` is no einops function here: rearrange, reduce, repeat.")
     if function == "reduce" and reduction not in REDUCTIONS:
-        raise ExpressionError(f"reduce needs one of {', '.join(REDUCTIONS)}, not {reduction[:40]!r}.")
+        raise ExpressionError(message("axes.problem.reduction", reductions=REDUCTIONS))
     _check(function, pattern, reduction, layout.shape, sizes or {})
     sides = _sides(pattern, layout.rank)
     axes = _resolve(sides, layout.shape, sizes or {})
     inputs, outputs = (tuple(AxisGroup(tuple(axes[key] for key in group)) for group in side) for side in sides)
-    check_size([group.size for group in outputs], "The result")
+    check_size([group.size for group in outputs], message("axes.problem.result"))
     result = _Stages(layout, tuple(group.text for group in inputs), element_size)
     result.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
     result.run(inputs, outputs, reduction)
@@ -189,18 +177,16 @@ def explain_pattern(
 
 def _check(function: str, pattern: str, reduction: str, shape: Sequence[int], sizes: Mapping[str, int]) -> None:
     """Raise what einops itself says of a pattern that it refuses: it runs on the meta device, which has no memory."""
-    if len(pattern) > limit("expression_chars"):
-        raise ExpressionError(f"A pattern of {len(pattern):,} characters; at most {limit('expression_chars')}.")
+    check_length(len(pattern))
     if pattern.count("->") != 1:
-        raise ExpressionError(f"“{pattern[:60]}” needs one arrow between the sides, for example a b -> b a.")
-    negative = next((name for name, size in sizes.items() if size < 0), "")
-    if negative:  # which einops takes for 1
-        raise ExpressionError(f"`{negative[:40]}={sizes[negative]}`: a size is not negative.")
+        raise ExpressionError(message("axes.problem.arrow", pattern=pattern))
+    if negative := next((name for name, size in sizes.items() if size < 0), ""):  # which einops takes for 1
+        raise ExpressionError(message("axes.problem.negative", name=negative))
     reduced = f", {reduction!r}" if function == "reduce" else ""
     given = f"torch.empty({tuple(shape)}, device='meta'), {pattern!r}{reduced}, **{dict(sizes)!r}"
     lines = ask_torch(f"einops.{function}({given})")[1].strip().splitlines()
     if lines:
-        raise ExpressionError(f"einops refuses `{pattern[:60]}`: {lines[-1].strip()[:200]}")
+        raise ExpressionError(message("axes.problem.rejected", pattern=pattern, error=lines[-1].strip()[:200]))
 
 
 def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
@@ -245,7 +231,7 @@ class _Stages:
     def __init__(self, layout: TensorLayout, dims: tuple[str, ...], element_size: int) -> None:
         self.element_size = element_size
         self.reduced_size = element_size
-        self.stages = [PatternStage("start", "x", layout, dims, "start", 0, "")]
+        self.stages = [PatternStage("start", "x", layout, dims, "start", 0)]
 
     @property
     def layout(self) -> TensorLayout:
@@ -275,22 +261,19 @@ class _Stages:
         before, edge = self.stages[-1].dims, verdict.boundary
         if edge is None:  # the numbers of elements agree, so only the strides could refuse
             layout = TensorLayout(shape, verdict.stride or (), self.layout.offset)
-            reason = _regrouped(self.layout, before, layout, dims)
-            self.stages.append(PatternStage("reshape", call, layout, dims, "view", 0, reason))
+            reasons = _regrouped(self.layout, before, layout, dims)
+            self.stages.append(PatternStage("reshape", call, layout, dims, "view", 0, reasons))
             return
-        reason = (
-            f"{before[edge.left]} and {before[edge.right]} cannot merge: {edge.arithmetic}, "
-            "so the elements are copied into the new order."
-        )
+        left, right = before[edge.left], before[edge.right]
+        reason = message("axes.stage.copied", left=left, right=right, rule=edge.arithmetic)
         layout = TensorLayout.contiguous(shape)
-        self.stages.append(
-            PatternStage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge)
-        )
+        size = layout.numel * self.element_size
+        self.stages.append(PatternStage("reshape", call, layout, dims, "copy", size, (reason,), edge))
 
     def permute(self, order: tuple[int, ...]) -> None:
         layout, dims = self.layout.permuted(order), tuple(self.stages[-1].dims[d] for d in order)
-        reason = "A view: sizes and strides change places, no element moves."
-        self.stages.append(PatternStage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reason))
+        reasons = (message("axes.stage.permute"),)
+        self.stages.append(PatternStage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reasons))
 
     def reduce(self, reduction: str, reduced: Sequence[NamedAxis], dims: tuple[str, ...]) -> None:
         rank = self.layout.rank
@@ -300,8 +283,8 @@ class _Stages:
         size = layout.numel * self.element_size
         name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
         call = f".{name}({over[0] if len(over) == 1 else over})"
-        reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
-        self.stages.append(PatternStage("reduce", call, layout, dims, "new", size, reason))
+        reason = message("axes.stage.reduce", reduction=reduction, axes=_names(reduced))
+        self.stages.append(PatternStage("reduce", call, layout, dims, "new", size, (reason,)))
 
     def expand(self, new: Sequence[NamedAxis], axises: Sequence[NamedAxis]) -> None:
         shape, stride = list(self.layout.shape), list(self.layout.stride)
@@ -313,10 +296,8 @@ class _Stages:
                 stride.insert(position, beside if axis.size == 1 else 0)
         layout = TensorLayout(tuple(shape), tuple(stride), self.layout.offset)
         index = ", ".join(":" if axis in axises else "None" for axis in new)
-        reason = "A view: a new axis has stride 0, so every step along it reads the same element."
-        self.stages.append(
-            PatternStage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason)
-        )
+        call, reasons = f"[{index}].expand{_call(shape)}", (message("axes.stage.expand"),)
+        self.stages.append(PatternStage("expand", call, layout, _names(new), "view", 0, reasons))
 
 
 def _names(axes: Sequence[NamedAxis]) -> tuple[str, ...]:
@@ -327,24 +308,23 @@ def _call(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})" if numbers else "(())"
 
 
-def _regrouped(old: TensorLayout, before: Sequence[str], new: TensorLayout, after: Sequence[str]) -> str:
-    """Why a reshape is a view, by the names of the dimensions that split or merge."""
-    sentences: list[str] = []
+def _regrouped(
+    old: TensorLayout, before: Sequence[str], new: TensorLayout, after: Sequence[str]
+) -> tuple[Message, ...]:
+    """Return why a reshape is a view, by the names of the dimensions that split or merge."""
+    found: list[Message] = []
     for dim, group in enumerate(before):
         parts = [d for d, name in enumerate(after) if name in group.strip("()").split() and new.shape[d] != 1]
         if " " in group and len(parts) > 1:
-            strides = " and ".join(str(new.stride[d]) for d in parts)
-            sentences.append(f"{group} splits into {' and '.join(after[d] for d in parts)} with strides {strides}")
+            names, strides = [after[d] for d in parts], [new.stride[d] for d in parts]
+            found.append(message("axes.stage.splits", group=group, parts=names, strides=strides))
         elif " " not in group and old.shape[dim] != 1:
-            right = dim + 1
-            while right < old.rank and old.shape[right] == 1:
-                right += 1
-            if right < old.rank and any(group in name.split() for name in _neighbours(after, before[right])):
-                sentences.append(
-                    f"{group} and {before[right]} merge: "
-                    f"stride {old.stride[dim]} = {old.stride[right]} × {old.shape[right]}"
-                )
-    return f"A view: {'; '.join(sentences)}." if sentences else "A view: only dimensions of size 1 come or go."
+            right = next((d for d in range(dim + 1, old.rank) if old.shape[d] != 1), None)
+            if right is not None and any(group in name.split() for name in _neighbours(after, before[right])):
+                a, b, size = float(old.stride[dim]), float(old.stride[right]), float(old.shape[right])
+                rule = message("tensors.rule.equal", left=a, right=b, size=size)
+                found.append(message("axes.stage.merges", left=group, right=before[right], rule=rule))
+    return tuple(found) or (message("axes.stage.ones"),)
 
 
 def _neighbours(dims: Sequence[str], name: str) -> list[str]:

@@ -9,6 +9,7 @@ from types import EllipsisType
 from typing import TypeAlias
 
 from core.limits import LIMITS, limit
+from core.messages import Message, message
 from core.units import scientific
 
 Shape: TypeAlias = tuple[int, ...]
@@ -64,22 +65,23 @@ def padded_numel(shape: Sequence[int]) -> int:
 
 
 def check_length(count: int) -> None:
-    """Refuse more characters than an expression may have; not how many, as the box itself cuts a longer paste."""
-    if count > limit("expression_chars"):
-        raise ExpressionError(f"That is more than the {limit('expression_chars'):,} characters of an expression.")
+    """Reject more characters than an expression may have."""
+    if count > (most := limit("expression_chars")):
+        raise ExpressionError(message("tensors.problem.long", most=float(most)))
 
 
-def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
-    """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
-    if count > limit(cap):
-        text = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
+def check_elements(count: int, what: Message, cap: str = "tensor_elements") -> None:
+    """Reject a tensor of ``count`` elements beyond the cap; ``what`` names it."""
+    if count > (most := limit(cap)):
+        elements = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
+        reason = LIMITS[cap].reason
         raise ExpressionError(
-            f"{what} would have {text} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}."
+            message("tensors.problem.elements", what=what, elements=elements, most=float(most), reason=reason)
         )
 
 
-def check_size(shape: Sequence[int], what: str, cap: str = "tensor_elements") -> None:
-    """Refuse a tensor of ``shape`` beyond the caps on rank and elements; ``what`` names it in the message."""
-    if len(shape) > limit("tensor_rank"):
-        raise ExpressionError(f"{what} would have {len(shape)} dimensions. At most {limit('tensor_rank')} are drawn.")
+def check_size(shape: Sequence[int], what: Message, cap: str = "tensor_elements") -> None:
+    """Reject a tensor of ``shape`` beyond the caps on rank and elements; ``what`` names it."""
+    if len(shape) > (most := limit("tensor_rank")):
+        raise ExpressionError(message("tensors.problem.rank", what=what, rank=float(len(shape)), most=float(most)))
     check_elements(padded_numel(shape), what, cap)

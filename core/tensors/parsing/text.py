@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from typing import Literal
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.operations.values import ExpressionError, check_size
 
 _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
@@ -86,34 +86,31 @@ def _indented(text: str) -> str:
 
 
 def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:
-    """The start shape a person typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
+    """Return the shape that a user typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
 
     cap: the entry of core.limits that caps its elements; ``counted_elements`` where `trace` takes it.
 
-    Raises `ExpressionError` with an example for anything else, and beyond the caps on rank and elements.
+    Raises `ExpressionError` for anything else, and beyond the caps on rank and elements.
     """
-    shape = _sizes(text, "shape")
-    check_size(shape, "The start tensor", cap)
+    shape = _sizes(text)
+    check_size(shape, message("tensors.problem.start"), cap)
     return shape
 
 
 def read_stride(text: str) -> tuple[int, ...]:
-    """The start strides a person typed, written as a shape is. Raises `ExpressionError` for anything else."""
-    return _sizes(text, "stride")
+    """Return the strides that a user typed, written as a shape is. Raises `ExpressionError` for anything else."""
+    return _sizes(text)
 
 
-def _sizes(text: str, what: Literal["shape", "stride"]) -> tuple[int, ...]:
+def _sizes(text: str) -> tuple[int, ...]:
     inner = text.strip()
-    example = f"A {what} is whole numbers with commas, or () for a single number. For example: 2, 3."
     if not inner:
-        raise ExpressionError(f"Empty. {example}")
-    if len(inner) > limit("number_chars"):
-        raise ExpressionError(f"A {what} of {len(inner):,} characters is too long. {example}")
+        raise ExpressionError(message("tensors.problem.no_sizes"))
     if inner[:1] + inner[-1:] in ("()", "[]"):
         inner = inner[1:-1]
         if not inner.strip():
             return ()
     sizes = re.split(r"\s*[,×x]\s*|\s+", inner.strip().removesuffix(","))
-    if not all(re.fullmatch(r"[0-9]{1,12}", size) for size in sizes):
-        raise ExpressionError(f"“{text.strip()}” is not a {what}. {example}")
+    if len(text) > limit("number_chars") or not all(re.fullmatch(r"[0-9]{1,12}", size) for size in sizes):
+        raise ExpressionError(message("tensors.problem.sizes", text=text.strip()[:40]))
     return tuple(int(size) for size in sizes)

@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from core.jobs.child import Command, kill, spawn
 from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.tensors.sealed.helper import FAULT, OUT_OF_MEMORY, OWN_EVENTS, UNSEALED
 
 _LOG = logging.getLogger(__name__)
@@ -46,10 +47,13 @@ _ENVIRONMENT = {
 }
 """One thread, no device, and the same order of sets in every run. Nothing of the server's that may be secret."""
 
-_SEALING_FAILED = "Code does not run on this server, because it cannot be isolated: {}."
-_NO_SEAL = "Code runs only on Linux here, where it can be isolated."
-_GONE = "The process that runs code ended. Try again in a few seconds."
-_NOT_ALLOWED = "Stopped: it asked the system for a connection, another process, or a thread. None of them exist here."
+WALL_MESSAGES = {
+    "name": "sealed.wall.name",
+    "private": "sealed.wall.private",
+    "import": "sealed.wall.import",
+    "near": "sealed.wall.near",
+}
+"""Kinds of `WallRefusal` → what users read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ class ProgramPool:
         try:
             return self._starter.warm()
         except OSError as problem:
-            return _SEALING_FAILED.format(problem)
+            return _cannot_seal(problem)
 
     @property
     def pid(self) -> int:
@@ -117,19 +121,20 @@ class ProgramPool:
         """Run a program and return its report, at most a few seconds later."""
         text = source.encode(errors="replace")
         if len(text) > limit("program_bytes"):
-            return _refused("wall", f"The program has {len(text):,} bytes; at most {limit('program_bytes'):,} run.")
+            most = float(limit("program_bytes"))
+            return _refused("wall", message("sealed.ended.long", size=float(len(text)), most=most))
         if not self._slots.acquire(timeout=limit("program_wait_seconds")):
-            return _refused("unavailable", "Too many programs are running. Try again in a few seconds.")
+            return _refused("unavailable", message("sealed.ended.busy"))
         try:
             for _ in range(2):  # a helper that died is started anew, once
                 with suppress(HelperGoneError):
                     if why := self._starter.warm():
                         return _refused("unavailable", why)
                     return self._follow(self._starter.begin(text))
-            return _refused("unavailable", _GONE)
+            return _refused("unavailable", message("sealed.ended.gone"))
         except OSError as problem:
             _LOG.warning("A program could not be run: %s", problem)
-            return _refused("unavailable", _SEALING_FAILED.format(problem))
+            return _refused("unavailable", _cannot_seal(problem))
         finally:
             self._slots.release()
 
@@ -141,7 +146,7 @@ class ProgramPool:
         late, ended = threading.Event(), threading.Event()
 
         def watch() -> None:
-            if not ended.wait(limit("program_milliseconds") / 1000):
+            if not ended.wait(limit("program_seconds")):
                 late.set()
                 run.stop()
                 if not ended.wait(_PATIENCE_S):
@@ -169,8 +174,12 @@ class ProgramPool:
         return ProgramReport(kept, _ended(told, code, late=late.is_set(), over=over))
 
 
-def _refused(how: How, message: str) -> ProgramReport:
-    return ProgramReport((), Ended(how, message))
+def _refused(how: How, why: str) -> ProgramReport:
+    return ProgramReport((), Ended(how, why))
+
+
+def _cannot_seal(why: object) -> Message:
+    return message("sealed.ended.unavailable", why=str(why))
 
 
 def _events(data: bytes) -> list[dict[str, Any]]:
@@ -189,22 +198,31 @@ def _events(data: bytes) -> list[dict[str, Any]]:
 
 
 def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool) -> Ended:
-    message = str(told.get("message", ""))[: limit("expression_chars")]
+    """Return how a program ended. told: the event of the process about itself, which the program may have forged."""
+    why = str(told.get("message", ""))[: limit("expression_chars")]
     if over:
-        return Ended("output", "Stopped: too many results.")
-    if late or code == -_number("SIGXCPU"):
-        return Ended("time", f"Stopped after {limit('program_milliseconds') / 1000:g} seconds.")
+        return Ended("output", message("sealed.ended.output"))
+    if late:
+        return Ended("time", message("sealed.ended.clock", seconds=float(limit("program_seconds"))))
+    if code == -_number("SIGXCPU"):
+        return Ended("time", message("sealed.ended.cpu", seconds=float(limit("program_cpu_seconds"))))
     if code in (OUT_OF_MEMORY, -_number("SIGKILL")):
-        return Ended("memory", f"Stopped: the program has {limit('program_memory') >> 20} MiB of memory.")
+        return Ended("memory", message("sealed.ended.memory", bytes=float(limit("program_memory"))))
     if code == 0:
-        place = [value if isinstance(value := told.get(name), int) else 0 for name in ("line", "column")]
-        return Ended("wall", message, *place) if told.get("event") == "wall" else Ended("done")
+        if told.get("event") != "wall" or (kind := str(told.get("kind"))) not in WALL_MESSAGES:
+            return Ended("done")
+        name, near = (str(told.get(part, ""))[:80] for part in ("name", "near"))
+        place = [value if isinstance(value := told.get(part), int) else 0 for part in ("line", "column")]
+        return Ended("wall", pick_message(WALL_MESSAGES[kind], name=name, near=near), *place)
     if code == UNSEALED:
-        return Ended("unavailable", _SEALING_FAILED.format(message))
+        return Ended("unavailable", _cannot_seal(why))
     if code == FAULT:
-        _LOG.warning("The recorder failed: %r", message)
-    ends = {None: _GONE, -_number("SIGSYS"): _NOT_ALLOWED, FAULT: "Napkin could not follow this program."}
-    return Ended("killed", ends.get(code, f"The process crashed ({code})."))
+        _LOG.warning("The recorder failed: %r", why)
+        return Ended("killed", message("sealed.ended.fault"))
+    if code == -_number("SIGSYS"):
+        return Ended("killed", message("sealed.ended.system"))
+    gone = code is None
+    return Ended("killed", message("sealed.ended.gone") if gone else message("sealed.ended.crash", code=str(code)))
 
 
 def _number(name: str) -> int:
@@ -269,10 +287,10 @@ class _Helper(_Starter):
         with suppress(OSError, ValueError, KeyError):
             why = str(json.loads(ours.recv(4_096))["why"])
             ours.settimeout(None)
-            return _SEALING_FAILED.format(why) if why else ""
+            return _cannot_seal(why) if why else ""
         end_process(self._process, told := bytearray())
         _LOG.warning("The helper does not start: %s", told.decode(errors="replace"))
-        return _SEALING_FAILED.format("the process that runs it does not start")
+        return message("sealed.ended.start")
 
     def begin(self, source: bytes) -> _Run:
         control = self._control
@@ -370,5 +388,5 @@ def run_sealed(source: str, *, typed_here: bool = False) -> ProgramReport:
             and Windows, nothing else runs.
     """
     if not LINUX and not typed_here:
-        return _refused("unavailable", _NO_SEAL)
+        return _refused("unavailable", message("sealed.ended.not_linux"))
     return POOL.run(source)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import ARITHMETIC, Asked, asked, suggested, uncalled
@@ -81,7 +82,7 @@ def _value(item: Asked, dtype: str) -> str:
     if item.role == "device":
         device = text.strip("'\"")
         if not re.fullmatch(r"[a-z]{2,8}(:\d{1,2})?", device):
-            raise ExpressionError(f"{item.name} is a device, such as cpu or cuda:0.")
+            raise ExpressionError(message("tensors.problem.device", name=item.name))
         return f"torch.device({device!r})"
     if item.role == "number" or not re.search(r"[,()\s×x]", text):
         try:
@@ -92,7 +93,7 @@ def _value(item: Asked, dtype: str) -> str:
         if is_number:
             return text
         if item.role == "number":
-            raise ExpressionError(f"{item.name} is a number, such as {suggested(item.name)}.")
+            raise ExpressionError(message("tensors.problem.number", name=item.name, example=suggested(item.name)))
     kind = dtype if dtype.startswith(("float", "bfloat")) else "float32"
     return f"torch.randn({read_shape(text, 'counted_elements')}, dtype=torch.{kind})"
 

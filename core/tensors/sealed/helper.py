@@ -17,7 +17,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from core.limits import limit
@@ -72,7 +72,7 @@ def work_of(recorder: str) -> Work:
         _, split, program = source.partition(f"{module.SPLIT}\n")  # after what Napkin puts before it
         refused = refusal(program if split else source)
         if refused:
-            emit({"event": "wall", "message": refused.message, "line": refused.line, "column": refused.column})
+            emit({"event": "wall", **asdict(refused)})
         else:
             module.record(source, emit)
 

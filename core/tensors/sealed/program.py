@@ -21,7 +21,8 @@ SPLIT = "#: program"
 
 Place: TypeAlias = tuple[int, int, int, int]
 
-BIND, SHOW, SAY, TEST, ASIDE, CAUGHT = "__bind__", "__show__", "__say__", "__test__", "__aside__", "__caught__"
+BIND, SHOW, SAY, TEST, ASIDE = "__bind__", "__show__", "__say__", "__test__", "__aside__"
+CAUGHT, TURN = "__caught__", "__turn__"
 """Names of the marks."""
 
 _TYPING = ("jaxtyping", "torchtyping", "beartype")
@@ -310,10 +311,25 @@ class _Marks(ast.NodeTransformer):
         mark.value.keywords = [ast.keyword("gone", ast.Constant(tuple(gone)))]  # pyright: ignore
         return [node, mark]
 
-    def visit_For(self, node: ast.For) -> ast.For:
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
         self.generic_visit(node)
         node.body.insert(0, self._bind(node, _names(node.target), self.program.text_of(node.iter), "plain"))
-        return node
+        return self._turned(node)
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        self.generic_visit(node)
+        return self._turned(node)
+
+    def _turned(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        """The loop with a mark where an iteration begins, and one behind it."""
+        start, end = (
+            ast.copy_location(
+                ast.Expr(_at(ast.Call(_name(TURN), [ast.Constant(node.lineno), ast.Constant(ends)], []), node)), node
+            )
+            for ends in (False, True)
+        )
+        node.body.insert(0, start)
+        return [node, end]
 
     def visit_With(self, node: ast.With) -> ast.With:
         self.generic_visit(node)

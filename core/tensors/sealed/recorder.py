@@ -23,7 +23,7 @@ from core.tensors.sealed.calls import Calls
 from core.tensors.sealed.devices import replaced
 from core.tensors.sealed.large import is_fake
 from core.tensors.sealed.namespace import in_place_of, namespace
-from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, CallText, Program
+from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, TURN, CallText, Program
 from core.tensors.sealed.rows import Event, Group, Tag
 from core.tensors.sealed.tensors import encoded, tensors_in
 
@@ -132,6 +132,16 @@ class Recorder(Calls):
             self.emit({"e": "name", "n": number, "name": name})
         return number
 
+    def turn(self, line: int, ends: bool) -> None:
+        """A mark where an iteration of a loop begins, or behind the loop."""
+        frame = sys._getframe(1)
+        with self.torch._C.DisableTorchFunction():
+            self.asides.clear()
+            self.close()
+            self._settle(frame)
+            self._turn((id(frame), line), frame, ends)
+            self.since = len(self.rows)
+
     def show(self, line: int, text: str, value: Any) -> None:
         """A mark around a line that is an expression."""
         frame = sys._getframe(1)
@@ -193,7 +203,7 @@ class Recorder(Calls):
         with self.torch._C.DisableTorchFunction():
             truth = bool(holds)
             self._answered()
-            why = f"it is {self._text(given[0])}" if symbol and not truth else ""
+            why = self._text(given[0]) if symbol and not truth else ""
             self.emit({"e": "fact", "line": line, "text": f"assert {text}", "value": why, "holds": truth})
         return holds
 
@@ -241,6 +251,7 @@ class Recorder(Calls):
             TEST: self.test,
             ASIDE: self.aside,
             CAUGHT: self.caught,
+            TURN: self.turn,
             **dict.fromkeys(("print", "display", "text"), printed),
         }
 
@@ -343,9 +354,6 @@ def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str,
             yield from _named_tensors(item, f"{name}.{key}", depth + 1)
 
 
-_UNKNOWN = "This depends on values, and tensors of this size have none here. A smaller one shows it."
-
-
 def _told(problem: BaseException, program: Program | None) -> Event:
     """An error as Python words it, with the place in the program."""
     kind, message = type(problem).__name__, str(problem)
@@ -354,7 +362,7 @@ def _told(problem: BaseException, program: Program | None) -> Event:
     else:
         line, column = (1, 1) if program is None else _position(problem, program)
     if kind in ("NoValuesError", "DataDependentOutputException", "DynamicOutputShapeException"):
-        kind, message = "TooLarge", _UNKNOWN
+        kind, message = "TooLarge", ""
     return {"type": kind, "message": message[:4_000], "line": line, "column": column}
 
 

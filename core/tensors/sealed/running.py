@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.tensors.operations.values import ExpressionError
 from core.tensors.sealed.client import run_sealed
 from core.tensors.sealed.program import SPLIT
 
@@ -20,11 +21,11 @@ def run_program(source: str) -> tuple[list[dict[str, Any]], str]:
 def ask_torch(source: str) -> tuple[str, str]:
     """What lines of our own print, and the message of the error that ended them; empty for none.
 
-    Raises ``RuntimeError`` where no program can run.
+    Raises `ExpressionError` where no program can run.
     """
     events, stopped = run_program(f"{SPLIT}\n{source}")
     if stopped:
-        raise RuntimeError(stopped)
+        raise ExpressionError(stopped)
     said = "".join(str(event.get("value")) for event in events if event.get("e") == "print")
     errors = [event for event in events if event.get("e") == "error"]
     return said, "".join(str(event.get("message") or event.get("type")) for event in errors[:1])

@@ -53,6 +53,10 @@ class Known:
         """Take back what was put down since ``row``."""
         self.found = {key: entry for key, entry in self.found.items() if entry[1] < row}
 
+    def move(self, move: Callable[[int], int]) -> None:
+        """Give rows other numbers."""
+        self.found = {key: (ref, move(row), pick) for key, (ref, row, pick) in self.found.items() if ref() is not None}
+
     def living(self) -> Iterator[tuple[Any, int]]:
         """Every living tensor and its row."""
         for ref, row, _ in list(self.found.values()):

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from core.fields import read_link
 from core.limits import cached
+from core.messages import message
 from core.rows import read_rows
 from core.tensors.examples.overlap import HAZARDS
 
@@ -30,17 +31,6 @@ _LINKS = {"lecture_claims": "fields", "lecture_deck": "fields", "glossary": "sho
 memory set."""
 
 _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
-
-_UNSEALED = (
-    "On this system the code is not isolated: it runs with your rights, within limits of time. Run only what you "
-    "wrote or have read."
-)
-_NOT_HERE = (
-    "This server cannot isolate code, so it runs only Napkin’s own examples. Code that you type runs on Linux, or if "
-    "the server listens on 127.0.0.1 and you open it on the same computer."
-)
-_FROM_LINK = "This code came with a link, and this server cannot isolate it. It does not run. Type your own instead."
-_WAITS = "This code came with a link. Read it, then select Run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +67,12 @@ def decide(source: str, site: Site, *, linked: str = "", approved: str = "") -> 
     came = linked and _tidied(linked) not in known_programs()
     if site.sealed:
         waits = came and _tidied(source) == _tidied(linked) != _tidied(approved)
-        return Decision("wait", _WAITS) if waits else Decision("run")
+        return Decision("wait", message("sealed.trust.waits")) if waits else Decision("run")
     if not site.local:
-        return Decision("refuse", _NOT_HERE)
+        return Decision("refuse", message("sealed.trust.elsewhere"))
     if came and set(_lines(source)) & set(_lines(linked)):  # what was added to it does not make it one's own
-        return Decision("refuse", _FROM_LINK)
-    return Decision("run", _UNSEALED)
+        return Decision("refuse", message("sealed.trust.link"))
+    return Decision("run", message("sealed.trust.unsealed"))
 
 
 def is_local(address: str | None, host: str, client: str | None) -> bool:

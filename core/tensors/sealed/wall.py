@@ -10,7 +10,7 @@ import ast
 import builtins
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -38,9 +38,12 @@ _PARTS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, as
 
 @dataclass(frozen=True, slots=True)
 class WallRefusal:
-    """Why a program does not run. line, column: where, counted from 1; 0 for the whole program."""
+    """Why a program does not run. kind: of `WALL_MESSAGES` of the client, which has the sentence; name: what is not
+    available; near: what may be meant. line, column: where, counted from 1; 0 for the whole program."""
 
-    message: str
+    kind: str
+    name: str
+    near: str = ""
     line: int = 0
     column: int = 0
 
@@ -54,8 +57,8 @@ def refusal(source: str) -> WallRefusal | None:
     walk = _Names(tree)
     nodes = (node for node in ast.walk(tree) if hasattr(node, "lineno"))
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # type: ignore[attr-defined]
-        for message in walk.faults(node):
-            return WallRefusal(message, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+        for fault in walk.faults(node):
+            return replace(fault, line=getattr(node, "lineno", 0), column=getattr(node, "col_offset", -1) + 1)
     return None
 
 
@@ -85,11 +88,11 @@ class _Names:
         for node in imports:
             self.modules.update(_bound(node))
 
-    def faults(self, node: ast.AST) -> Iterator[str]:
+    def faults(self, node: ast.AST) -> Iterator[WallRefusal]:
         """Yield why ``node`` is refused."""
         kind = type(node).__name__
         if kind not in _SYNTAX and not isinstance(node, _PARTS):
-            yield f"`{_WORDS.get(kind, kind)}` is not available here."
+            yield WallRefusal("name", _WORDS.get(kind, kind))
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -105,12 +108,12 @@ class _Names:
                 if module:
                     yield from _name_faults(module, name)
                 elif name[0] == "_" and name not in self.own | _PRIVATE and not name.startswith("_saved_"):
-                    yield f"`.{name}` is private, and not available here."
+                    yield WallRefusal("private", f".{name}")
             case ast.Name(id=name, ctx=ast.Load()) if name not in self.own and name not in self.modules:
                 known = getattr(builtins, name, None)
                 error = isinstance(known, type) and issubclass(known, BaseException)
                 if name not in _BUILTINS and not error and hasattr(builtins, name):
-                    yield f"`{name}` is not available here."
+                    yield WallRefusal("name", name)
             case _:
                 pass
 
@@ -142,30 +145,25 @@ def _bound(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
             yield top, top
 
 
-def _import_faults(path: str) -> Iterator[str]:
+def _import_faults(path: str) -> Iterator[WallRefusal]:
     top = path.partition(".")[0]
     if path in MODULES or top in _ANNOTATIONS:
         return
     if top in MODULES and top != path:
-        yield f"`{path}` is not available here."
+        yield WallRefusal("name", path)
         return
     near = get_close_matches(top, [name for name in MODULES if "." not in name], 1, 0.8)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    yield (
-        f"`{path}` is not available here.{hint} "
-        "Available: torch, einops, numpy, and Python’s math, random, typing, dataclasses, collections, functools, and "
-        "others that need no files."
-    )
+    yield WallRefusal("near", path, near[0]) if near else WallRefusal("import", path)
 
 
-def _name_faults(path: str, name: str) -> Iterator[str]:
+def _name_faults(path: str, name: str) -> Iterator[WallRefusal]:
     """Yield why a name of a module is refused. One that the module lacks is left to Python's own error."""
     if f"{path}.{name}" in MODULES or name in MODULES[path]:
         return
     module = sys.modules.get(path)
     names = vars(module) if module else {}
     if name in names and not _is_allowed(path, name, names[name]):
-        yield f"`{path}.{name}` is not available here."
+        yield WallRefusal("name", f"{path}.{name}")
 
 
 def _is_allowed(path: str, name: str, value: object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from core.messages import Message, message
+
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "Float": ("float", "bfloat"),
     "Int": ("int",),
@@ -18,34 +20,37 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
 """Names of jaxtyping, and how the dtypes begin that they stand for; others with a number are those of dtypes."""
 
 
-def annotated(kind: str, dims: str, shape: Sequence[int], dtype: str, sizes: dict[str, int]) -> str:
-    """What is wrong with an annotation, empty for nothing. sizes: of the names so far; new ones are added."""
+def annotated(kind: str, dims: str, shape: Sequence[int], dtype: str, sizes: dict[str, int]) -> Message | None:
+    """Return what is wrong with an annotation, or None. sizes: of the names so far; new ones are added."""
     allowed = _DTYPES.get(kind) or ((kind.lower(),) if kind[-1:].isdigit() else None)
     if allowed is not None and not dtype.startswith(allowed):
-        return f"{dtype} is no {kind}"
+        return message("tensors.annotation.dtype", dtype=dtype, kind=kind)
     names = dims.split()
     many = [place for place, name in enumerate(names) if name == "..." or name.startswith("*")]
     if len(many) > 1:
-        return "only one name may stand for several dimensions"
+        return message("tensors.annotation.several")
     fixed = len(names) - len(many)
     if fixed > len(shape) or (not many and fixed < len(shape)):
-        return f"{fixed} names{' and more' * len(many)} for {len(shape)} dimensions of shape {tuple(shape)}"
+        return message("tensors.annotation.rank", names=float(fixed), shape=tuple(shape))
     for place in many:
         names[place : place + 1] = ["_"] * (len(shape) - fixed)
     for name, size in zip(names, shape, strict=True):
         if wrong := _dimension(name, size, sizes):
             return wrong
-    return ""
+    return None
 
 
-def _dimension(written: str, size: int, sizes: dict[str, int]) -> str:
+def _dimension(written: str, size: int, sizes: dict[str, int]) -> Message | None:
     name = written.rpartition("=")[2]
     broadcasts, name = name.startswith("#"), name.lstrip("#?")
     if name.startswith("_") or (broadcasts and size == 1):
-        return ""
+        return None
     if name.isdecimal():
-        return "" if int(name[:12]) == size else f"{name[:12]} is asked where the size is {size}"
+        same = int(name[:12]) == size
+        return None if same else message("tensors.annotation.size", asked=name[:12], size=float(size))
     if not name.isidentifier():
-        return ""  # an expression such as seq-1, which is left to jaxtyping
+        return None  # an expression such as seq-1, which is left to jaxtyping
     known = sizes.setdefault(name, size)
-    return "" if known == size else f"`{name[:32]}` was {known} before and is {size} here"
+    if known == size:
+        return None
+    return message("tensors.annotation.changed", name=name[:32], before=float(known), size=float(size))

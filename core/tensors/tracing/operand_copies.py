@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.messages import Message, message
 from core.tensors.layout import TensorLayout
 from core.tensors.view_rule import explain_view
 
@@ -22,7 +23,7 @@ class OperandCopy:
 
     operand: int
     elements: int
-    reason: str
+    reason: Message
 
 
 def operand_copies(left: TensorLayout, right: TensorLayout) -> tuple[OperandCopy, ...]:
@@ -40,6 +41,7 @@ def operand_copies(left: TensorLayout, right: TensorLayout) -> tuple[OperandCopy
         opened = TensorLayout((*batch, *side.shape[-2:]), (*[0] * missing, *strides, *side.stride[-2:]), side.offset)
         edge = explain_view(opened, (math.prod(batch), *side.shape[-2:])).boundary
         if edge is not None:
-            why = f"dimensions {edge.left} and {edge.right} are not one batch, {edge.arithmetic}"
+            dims = float(edge.left), float(edge.right)
+            why = message("tensors.inside.batch", left=dims[0], right=dims[1], rule=edge.arithmetic)
             copies.append(OperandCopy(number, opened.numel, why))
     return tuple(copies)

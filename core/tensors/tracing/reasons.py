@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.table import PART, PICKING, REPEATED, SHORT_CASTS
+from core.tensors.operations.table import SHORT_CASTS, find
 from core.tensors.tracing.call import Call
 from core.tensors.tracing.steps import Kind, Remedy, TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
@@ -31,18 +32,18 @@ def reason(
     dtype: str,
     verdict: ViewVerdict | None,
 ) -> str:
-    """Why ``step`` gave the very same tensor, a view or a copy, as the end of a sentence."""
+    """Return why ``step`` gave the same tensor, a view, or a copy, as the end of a sentence."""
     name = step.operation.name
     if name in _CASTS:
         return _cast_reason(name, kind, inputs[0], layout, dtype)
     if verdict is not None:
         if name == "ravel" and kind == "copy" and verdict.works:
-            return "ravel copies whatever is not contiguous, even where a view would work"
+            return message("tensors.why.ravel")
         return verdict.reason
     if name == "view":
-        return f"the same bytes, read as {dtype}"
+        return message("tensors.why.bytes", dtype=dtype)
     if step.form == "piece" and kind != "same":
-        return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
+        return inputs[0].reason if inputs[0].kind == kind else message("tensors.why.together")
     if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
         return step.operation.why
     if (
@@ -50,13 +51,13 @@ def reason(
         and step.form not in ("name", "piece")
         and step.operation.group != "Memory layout changed in place"
     ):
-        return "there is nothing to do, so it is the same tensor"
-    if name == PICKING.name and kind == "view":
-        return PART  # a tensor that holds a single whole number picks as that number does
-    if step.operation.why == REPEATED and not any(
+        return message("tensors.why.nothing")
+    if name == "picking" and kind == "view":
+        return find("index", "indexing").why  # a tensor that holds a single whole number picks as that number does
+    if step.operation.why == find("method", "expand").why and not any(
         n > 1 and not s for n, s in zip(layout.shape, layout.stride, strict=True)
     ):
-        return "no size grows, so nothing is repeated: the same cells"
+        return message("tensors.why.unrepeated")
     if step.operation.group == "Named axes":
         return _pattern_reason(step, kind)
     return step.operation.why
@@ -64,22 +65,23 @@ def reason(
 
 def _cast_reason(name: str, kind: Kind, tried: TraceStep, layout: TensorLayout, dtype: str) -> str:
     if kind == "same":
-        what = "contiguous" if name == "contiguous" else f"{dtype} laid out as asked"
-        return f"it is already {what}, so it is the same tensor"
+        return (
+            message("tensors.why.contiguous") if name == "contiguous" else message("tensors.why.already", dtype=dtype)
+        )
     if dtype != tried.dtype:
-        return f"{dtype} is written differently from {tried.dtype}, so every element is converted"
+        return message("tensors.why.cast", old=tried.dtype, new=dtype)
     old, new = _steps(tried.layout), _steps(layout)
     if old == new:
-        return "a copy was asked for"
+        return message("tensors.why.asked")
     if 0 in (stride for size, stride in zip(tried.layout.shape, tried.layout.stride, strict=True) if size > 1) or (
         tried.layout.numel <= limit("tensor_elements") and tried.layout.overlaps
     ):
-        how = "each element gets a cell of its own"
+        how = "tensors.why.own_cells"
     elif _order(old) == _order(new):
-        how = "the gaps between the elements close"
+        how = "tensors.why.gaps"
     else:
-        how = "the elements are written in another order"
-    return f"strides {tried.layout.stride} become {layout.stride}: {how}"
+        how = "tensors.why.order"
+    return message(how, old=tried.layout.stride, new=layout.stride)
 
 
 def _steps(layout: TensorLayout) -> list[int]:
@@ -97,15 +99,15 @@ def _pattern_reason(step: Call, kind: Kind) -> str:
     if kind == "view":
         terms = [re.findall(r"[A-Za-z]" if step.form == "torch" else r"\w+", term) for term in left.split(",")]
         if any(len(set(term)) < len(term) for term in terms):
-            return "a name that stands twice reads the diagonal: one step is one in both dimensions, so strides add up"
-        return "the pattern permutes, splits, repeats or merges axes in a way that strides can say"
+            return message("tensors.why.diagonal")
+        return message("tensors.why.pattern_view")
     if step.operation.name in ("einsum", "reduce"):
-        return "computed values need cells of their own"
+        return message("tensors.why.computed")
     known = set(re.findall(r"\w+", left))
     merged = (re.findall(r"\w+", group) for group in re.findall(r"\(([^)]*)\)", right))
     if step.operation.name == "repeat" and any(set(names) - known and len(names) > 1 for names in merged):
-        return "repeating alone would be a stride of 0, which cannot merge with another axis, so elements are copied"
-    return "the pattern merges axes that do not lie in order, so the elements are rearranged"
+        return message("tensors.why.repeated")
+    return message("tensors.why.pattern_copy")
 
 
 def fixes(text: str, step: Call, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:

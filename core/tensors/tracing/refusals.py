@@ -11,6 +11,7 @@ from itertools import zip_longest
 import numpy as np
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.layout import Bounds, TensorLayout, bounds
 from core.tensors.operations.values import DType, Index, Shape, Slot, integers
 from core.tensors.tracing.call import Call
@@ -21,7 +22,7 @@ from core.tensors.view_rule import ViewVerdict, explain_view
 def refusal_reason(
     step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None = None
 ) -> tuple[ViewVerdict | None, str]:
-    """The verdict on a refused ``view``, and why torch refused ``step``, as the end of a sentence, empty for unknown.
+    """Return the verdict on a rejected ``view``, and why torch rejects ``step`` as the end of a sentence, or empty.
 
     target: what a refused write would have written to, where that is known.
     """
@@ -40,30 +41,29 @@ def refusal_reason(
     match step.operation.name:
         case "as_strided":
             checked = strided_bounds(step, layout, inputs[0].storage_elements)
-            return None, "" if checked is None or checked.inside else f"{checked.reason}: {checked.arithmetic}"
+            if checked is None or checked.inside:
+                return None, ""
+            return None, message("tensors.bounds.storage", last=float(checked.last), cells=float(checked.storage))
         case "indexing":
             return None, _backwards(step.index or ())
         case "matmul" if len(inputs) == 2:
             return None, _matmul(layout.shape, inputs[1].layout.shape)
         case name:
-            return None, _RULES.get(name, "")
+            return None, message(_RULES[name]) if name in _RULES else ""
 
 
 _RULES = {
-    "view": "elements of another size are made of neighbours in memory along the last dimension, as many as it takes",
-    "permute": "permute names every dimension once",
-    **dict.fromkeys(
-        ("expand", "broadcast_to"),
-        "expanding repeats a single element by stride 0, so only a size of 1 grows, and no dimension is dropped",
-    ),
+    "view": "tensors.why.view_bytes",
+    "permute": "tensors.why.permute",
+    **dict.fromkeys(("expand", "broadcast_to"), "tensors.why.expand"),
 }
 """What torch asks for; its own message says where it does not hold."""
 
 
 _GRADIENTS = {
-    "does not require grad": "nothing that it came from requires a gradient, or it was computed under `no_grad`",
-    "implicitly created only for scalar": "gradients begin at a single number, such as its `.sum()`",
-    "leaf Variable that requires grad": "a leaf that requires a gradient is written only under `torch.no_grad()`",
+    "does not require grad": "tensors.why.no_gradient",
+    "implicitly created only for scalar": "tensors.why.scalar",
+    "leaf Variable that requires grad": "tensors.why.leaf",
 }
 """Part of torch's message → why there is no backward."""
 
@@ -71,19 +71,25 @@ _GRADIENTS = {
 def gradient_reason(steps: Sequence[TraceStep]) -> str:
     """Why torch refuses the last step for the sake of gradients, as the end of a sentence; empty for other errors."""
     *before, refused = steps
-    message = refused.error_message
-    if "backward through the graph a second time" in message:
+    error = refused.error_message
+    if "backward through the graph a second time" in error:
         done = [step for step in before if step.operation == "backward"]
-        whose = f"`{done[-1].expression}` on line {done[-1].line}" if done else "an earlier call"
-        return f"{whose} freed what the operations had saved; pass retain_graph=True there, or compute the loss again"
-    if "modified by an inplace operation" in message:
+        if not done:
+            return message("tensors.why.freed_before")
+        return message("tensors.why.freed", call=done[-1].expression, line=float(done[-1].line))
+    if "modified by an inplace operation" in error:
         writes = [step for step in before if step.kind == "write"]
         for write in reversed(writes):
             for step in reversed(before[: write.number]):
                 if any(saved.storage == write.storage for saved in step.keeps):
-                    saver = f"`{step.expression}` on line {step.line}"
-                    return f"`{write.expression}` on line {write.line} changed a tensor that {saver} saved for backward"
-    return next((why for part, why in _GRADIENTS.items() if part in message), "")
+                    return message(
+                        "tensors.why.changed",
+                        write=write.expression,
+                        line=float(write.line),
+                        saver=step.expression,
+                        saver_line=float(step.line),
+                    )
+    return next((message(why) for part, why in _GRADIENTS.items() if part in error), "")
 
 
 def strided_bounds(step: Call, layout: TensorLayout, cells: int) -> Bounds | None:
@@ -100,14 +106,14 @@ def strided_bounds(step: Call, layout: TensorLayout, cells: int) -> Bounds | Non
 
 def _backwards(index: Index) -> str:
     if any(isinstance(item, slice) and isinstance(item.step, int) and item.step < 0 for item in index):
-        return "a step backwards needs a negative stride, and torch has none; flip copies instead"
+        return message("tensors.why.backwards")
     return ""
 
 
 def _matmul(left: Shape, right: Shape) -> str:
     if not left or not right or left[-1] == right[-2:][0]:
         return ""
-    return f"a row of the left has {left[-1]} elements and a column of the right {right[-2:][0]}, and must have as many"
+    return message("tensors.why.matmul", left=float(left[-1]), right=float(right[-2:][0]))
 
 
 def _write(step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None) -> str:
@@ -117,15 +123,15 @@ def _write(step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None)
     if target.numel > limit("tensor_elements"):
         return ""  # neither cells nor what overlaps is worked out at this size
     if target.overlaps:
-        return f"several elements of the tensor are one cell (strides {target.stride}): whose value should it keep?"
+        return message("tensors.why.overlaps", strides=target.stride)
     given = step.args[0] if step.args else None
     if not isinstance(given, Slot):
         return ""
     value = inputs[given.number]
     wide = zip_longest(reversed(value.layout.shape), reversed(target.shape), fillvalue=1)
     if any(size not in (1, wanted) for size, wanted in wide):
-        return f"values of shape {value.layout.shape} do not fit into shape {target.shape}"
+        return message("tensors.why.fits", value=value.layout.shape, target=target.shape)
     same_cells = value.storage == inputs[0].storage and value.layout != target
     if same_cells and len(np.intersect1d(value.layout.cells(), target.cells())):
-        return "the values are read from cells that the same step is writing"
+        return message("tensors.why.aliased")
     return ""

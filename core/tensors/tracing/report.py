@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from core.limits import limit
+from core.messages import Message, message
 from core.tensors.layout import TensorLayout, bounds
 from core.tensors.operations.table import find
 from core.tensors.operations.values import DType, MemoryFormat, Slot
@@ -22,8 +23,8 @@ Event: TypeAlias = Mapping[str, Any]
 
 
 _NOTES = {
-    "device": "One GPU, cuda:0, is assumed. Moves to it are followed and its bytes counted, in blocks of 512.",
-    "size": "Tensors too large for memory are counted, not made. Shapes, strides, and bytes are torch’s.",
+    "device": "tensors.note.device",
+    "size": "tensors.note.counted",
 }
 """What is said of a run, by what it is about."""
 
@@ -67,6 +68,10 @@ class _Report:
         self.notes: dict[str, None] = {}
         self.models: dict[str, dict[tuple[int, int], Parameter]] = {}
         """Of each module, its parameters by storage and offset."""
+        self.times: dict[int, int] = {}
+        """Steps of an iteration that further ones are like → how many there are of them in all."""
+        self.dropped = 0
+        """Bytes that such iterations allocated since the last step."""
 
     def read(self, event: Event) -> None:
         match event.get("e"):
@@ -80,13 +85,14 @@ class _Report:
             case "names" if self.steps:
                 names = {_short(name): self._step(row) for name, row in _pairs(event, "names")}
                 self.steps[-1] = replace(self.steps[-1], names=names)
+            case "again":
+                self._again(event)
             case "freed":
-                for number in _integers(event, "storages"):
-                    self.live.pop(self.storages.get(number, -1 - number), None)
+                self._freed(event)
             case "fact" | "print":
                 holds = event.get("holds")
                 line, value = _integer(event, "line"), _text(event, "value", 20_000)
-                value += " … (the rest is cut)" if event.get("cut") is True else ""
+                value += "…" if event.get("cut") is True else ""
                 self.facts.append(Fact(line, _text(event, "text", 400), value, holds if holds is not None else None))
             case "typed":
                 self._typed(event)
@@ -95,13 +101,14 @@ class _Report:
             case "error":
                 self._error(event)
             case "note":
-                self.notes |= dict.fromkeys([_NOTES[about]] if (about := event.get("about")) in _NOTES else [])
+                if (about := event.get("about")) in _NOTES:
+                    self.notes[about] = None
             case "caught":
-                kind, message = _text(event, "type", 80), _text(event, "message", 4_000)
+                kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
                 if self.steps and self.steps[-1].kind == "refused" and not self.steps[-1].error_type:
-                    self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=message)
-                said = next(iter(message.strip().splitlines()), "")[:200]
-                text = f"caught as `{_text(event, 'name', 80) or kind}`"
+                    self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
+                said = next(iter(error.strip().splitlines()), "")[:200]
+                text = message("tensors.annotation.caught", name=_text(event, "name", 80) or kind)
                 self.facts.append(Fact(_integer(event, "line"), text, f"{kind}: {said}"))
             case "model":
                 self._model(event)
@@ -136,7 +143,8 @@ class _Report:
         if new and kind == "copy" and not total and call.operation.name in ("new", "given"):
             total = kept = nbytes
         inside = max(total - kept, 0)
-        before = self.steps[-1].bytes_total if self.steps else 0
+        before = (self.steps[-1].bytes_total if self.steps else 0) + self.dropped
+        self.dropped = 0
         self._hold(nbytes if kind == "start" else _integer(event, "peak"))
         self.number[_integer(event, "n")] = len(self.steps)
         dtype = _text(event, "dtype", 24)
@@ -188,6 +196,19 @@ class _Report:
         if len(self.steps) > 1:
             self.calls.append(call)
         self.live[at] = nbytes
+
+    def _again(self, event: Event) -> None:
+        """A further iteration of a loop was like the one that is known."""
+        first, rows = _integer(event, "n"), _integer(event, "rows")
+        for row in range(first, first + min(rows, len(self.steps))):
+            at = self._step(row)
+            self.times[at] = self.times.get(at, 1) + 1
+        self.dropped += _integer(event, "total")
+        self._freed(event)
+
+    def _freed(self, event: Event) -> None:
+        for number in _integers(event, "storages"):
+            self.live.pop(self.storages.get(number, -1 - number), None)
 
     def _nothing(self) -> None:
         """Step 0 of a program that is given no tensor: a place without a storage."""
@@ -252,7 +273,8 @@ class _Report:
                 sizes, found = self.sizes.setdefault(str(event.get("scope")), {}), tuple(map(int, shape))
                 wrong = annotated(kind.rpartition(".")[2], quoted[1], found, step.dtype, sizes)
                 text = f"{name}: {kind}[{quoted[1].strip()}]"
-                self.facts.append(Fact(_integer(event, "line"), text, wrong or f"shape {found}", not wrong))
+                value = wrong or message("tensors.annotation.shape", shape=found)
+                self.facts.append(Fact(_integer(event, "line"), text, value, not wrong))
 
     def _refused(self, event: Event) -> None:
         if not self.steps:
@@ -295,13 +317,14 @@ class _Report:
         self.calls.append(call)
 
     def _error(self, event: Event) -> None:
-        kind, message = _text(event, "type", 80), _text(event, "message", 4_000)
+        kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
         line = min(max(_integer(event, "line"), 1), self.text.count("\n") + 1)
         if self.steps and self.steps[-1].kind == "refused":
-            self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=message)
+            self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
         elif kind != "AssertionError" or not any(fact.holds is False for fact in self.facts[-1:]):
             text = self.text.split("\n")[line - 1].strip()[:200]
-            self.unread = Unread(line, text, f"{kind}: {message}" if message else kind)
+            why = message("tensors.problem.values") if kind == "TooLarge" else f"{kind}: {error}" if error else kind
+            self.unread = Unread(line, text, why)
 
     def _model(self, event: Event) -> None:
         module = _text(event, "name", 80)
@@ -326,7 +349,10 @@ class _Report:
         if stopped and self.unread is None:
             line = self.steps[-1].line
             self.unread = Unread(max(line, 1), self.text.split("\n")[max(line, 1) - 1].strip()[:200], stopped)
-        steps = [replace(step, keeps=tuple(map(self._located, step.keeps))) for step in self.steps]
+        steps = [
+            replace(step, keeps=tuple(map(self._located, step.keeps)), times=self.times.get(step.number, 1))
+            for step in self.steps
+        ]
         if steps[-1].kind == "refused" and not steps[-1].reason:
             steps[-1] = replace(steps[-1], reason=gradient_reason(steps))
         parameters: dict[tuple[int, int], Parameter] = {}
@@ -337,8 +363,8 @@ class _Report:
             tuple(steps),
             self.version,
             tuple(self.calls),
-            (*notes, *self.notes),
-            _NOTES["size"] in self.notes,
+            (*notes, *_note_texts(self.notes)),
+            "size" in self.notes,
             held=tuple(self.held),
             at_once=tuple(self.most),
             facts=tuple(self.facts),
@@ -350,6 +376,10 @@ class _Report:
     def _located(self, saved: Saved) -> Saved:
         """``saved`` with the storage by its first appearance in a step, also in a later one."""
         return replace(saved, storage=self.storages.get(saved.storage, -1 - saved.storage))
+
+
+def _note_texts(about: Iterable[str]) -> list[Message]:
+    return [message(_NOTES[key]) for key in about]
 
 
 def _own(step: TraceStep) -> dict[int, int]:

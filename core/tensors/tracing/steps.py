@@ -123,7 +123,7 @@ class TraceStep:
     fixes: expressions that work instead, those that copy least first.
     device: where the tensor lies; moved: bytes that went from one device to another.
     asks_gradient: whether backward reaches it. keeps: what the operation saves for backward. flops: what its products
-    compute, forward or backward.
+    compute, forward or backward. times: how many iterations of a loop, all alike, the step stands for.
     """
 
     number: int
@@ -166,6 +166,7 @@ class TraceStep:
     asks_gradient: bool = False
     keeps: tuple[Saved, ...] = ()
     flops: int = 0
+    times: int = 1
 
     @property
     def label(self) -> str:
@@ -293,7 +294,7 @@ class Trace(Sequence[TraceStep]):
     @property
     def bytes_inside(self) -> int:
         """Bytes that operations allocated besides their results, and gave back before they returned."""
-        return sum(step.bytes_inside for step in self.steps)
+        return sum(step.bytes_inside * step.times for step in self.steps)
 
     @property
     def fullest(self) -> TraceStep:

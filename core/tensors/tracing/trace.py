@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError, check_elements, check_length, check_size
 from core.tensors.parsing.asked import Asked
@@ -14,6 +16,8 @@ from core.tensors.sealed.given import Start, filled, names_in, whole_program
 from core.tensors.sealed.running import run_program
 from core.tensors.tracing.report import ForgedError, trace_of
 from core.tensors.tracing.steps import Trace
+
+_LOG = logging.getLogger(__name__)
 
 ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32", "int16", "int8", "uint8")
 """Element types the start tensor may have, those offered first in front."""
@@ -31,19 +35,20 @@ def start_layout(
     """
     sizes = tuple(shape)
     if min(sizes, default=0) < 0:
-        raise ExpressionError(f"Shape {sizes} has a negative size.")
-    check_size(sizes, "The start tensor", cap)
+        raise ExpressionError(message("tensors.problem.negative_size", shape=sizes))
+    check_size(sizes, message("tensors.problem.start"), cap)
     if stride is None:
         return TensorLayout.contiguous(sizes)
     steps = tuple(stride)
     if len(steps) != len(sizes):
-        raise ExpressionError(f"{len(steps)} strides for {len(sizes)} dimensions: one stride per dimension.")
+        given, wanted = float(len(steps)), float(len(sizes))
+        raise ExpressionError(message("tensors.problem.strides", strides=given, dimensions=wanted))
     if min(steps, default=0) < 0:
-        raise ExpressionError(f"Stride {min(steps)} is negative; torch has only strides of 0 and above.")
-    if max(steps, default=0) > limit("expression_integer"):
-        raise ExpressionError(f"Strides are at most {limit('expression_integer'):,} here.")
+        raise ExpressionError(message("tensors.problem.negative_stride", stride=min(steps)))
+    if max(steps, default=0) > (most := limit("expression_integer")):
+        raise ExpressionError(message("tensors.problem.large_stride", most=float(most)))
     layout = TensorLayout(sizes, steps)
-    check_elements(1 + (layout.span or (0, -1))[1], "The storage of the start tensor", cap)
+    check_elements(1 + (layout.span or (0, -1))[1], message("tensors.problem.start_storage"), cap)
     return layout
 
 
@@ -74,11 +79,7 @@ def follow(
     names = names_in(text, shape)
     starts = any(item.name == "x" for item in names) or not text.strip()
     names = filled(names, given or {})
-    notes = tuple(
-        f"`{item.name}` is set nowhere, so it is asked for. Did you mean `{item.meant}`?"
-        for item in names
-        if item.meant
-    )
+    notes = tuple(message("tensors.note.meant", name=item.name, meant=item.meant) for item in names if item.meant)
     try:
         check_length(len(source))
         done = _ran(text, whole_program(text, start if starts else None, names))
@@ -114,4 +115,5 @@ def _ran(text: str, whole: str) -> Trace:
     try:
         return trace_of(events, text, stopped=stopped)
     except (ForgedError, AttributeError, TypeError, ValueError, KeyError, IndexError) as problem:
-        raise ExpressionError(f"The report of this program cannot be read ({problem}).") from None
+        _LOG.warning("The report of a program cannot be read: %r", problem)
+        raise ExpressionError(message("tensors.problem.report")) from None

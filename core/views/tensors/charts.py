@@ -9,14 +9,15 @@ from itertools import pairwise
 from typing import Any
 
 from core.limits import limit
+from core.messages import message
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import StrideRun, TensorLayout
 from core.tensors.tracing.snapshots import Memory, are_kept, memories
 from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.inside import flops, inside, memory, notable_bytes
-from core.views.tensors.sizes import bytes_text
-from core.views.tensors.text import layout_texts, letter, word
+from core.views.tensors.text import kind_label, layout_texts, storage_letter
+from core.wording import format_value, plain
 
 _MOST_OPENED = 8
 """Tensors that one line of the timeline opens, such as the pieces of a split."""
@@ -37,6 +38,28 @@ def storage_picture(trace: Trace) -> dict[str, Any]:
     return _Picture(trace).data()
 
 
+def _texts() -> dict[str, str]:
+    """Return what stands around the picture."""
+    return {
+        "steps": message("tensors.picture.steps"),
+        "step": message("tensors.picture.step"),
+        "shape": message("tensors.picture.shape"),
+        "strides": message("tensors.picture.strides"),
+        "added": message("tensors.picture.added"),
+        "inside": message("tensors.picture.inside"),
+        "storage": message("tensors.picture.storage"),
+        "total": message("tensors.picture.total"),
+        "bars": message("tensors.picture.bars"),
+        "has": message("tensors.picture.has"),
+        "needs": message("tensors.picture.needs"),
+        "gives": message("tensors.picture.gives"),
+        "works": message("tensors.picture.works"),
+        "use": message("tensors.picture.use"),
+        "made": message("tensors.picture.made"),
+        "alike": message("tensors.picture.alike"),
+    }
+
+
 class _Picture:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -52,11 +75,14 @@ class _Picture:
         self.kept = are_kept(item for memory in self.memory.values() for item in memory.values())
 
     def data(self) -> dict[str, Any]:
+        tensors = [self._tensor(item) for item in self.drawn]
         return {
             "steps": self._steps(),
             "storages": [self._storage(number) for number in self.memory],
-            "tensors": [self._tensor(item) for item in self.drawn],
-            "memory": memory(self.trace),
+            "tensors": tensors,
+            "memory": " ".join(memory(self.trace)),
+            "texts": _texts(),
+            "hint": message("tensors.picture.hint") if any(tensor["drawn"] for tensor in tensors) else "",
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),
             "kept": self.kept,
@@ -82,17 +108,19 @@ class _Picture:
                     "source": step.expression if step.kind == "write" else _with_its_place(step.source),
                     "whole": "" if goes_on or step.operation == "gradient" else step.expression,
                     "name": self._names(step),
-                    "word": word(step),
+                    "word": kind_label(step),
+                    "times": step.times,
                     "kind": step.kind,
                     "line": step.line,
                     "why": " ".join(
-                        filter(None, (step.reason, inside(self.trace, step).replace("`", ""), flops(step)))
+                        plain(said).replace("`", "")
+                        for said in (*self._because(step), *inside(self.trace, step), *flops(step))
                     ),
                     "shape": shape,
                     "stride": stride,
-                    "added": "" if refused else bytes_text(sum(result.values())),
-                    "inside": bytes_text(step.bytes_inside) if notable_bytes(step) else "",
-                    "total": "" if refused else bytes_text(start + end.bytes_total),
+                    "added": "" if refused else format_value(sum(result.values()), "B"),
+                    "inside": format_value(step.bytes_inside, "B") if notable_bytes(step) else "",
+                    "total": "" if refused else format_value(start + end.bytes_total, "B"),
                     "held": [held.get(number, 0) for number in self.memory],
                     "once": self.trace.at_once[step.number],
                     "storage": -1 if refused else step.storage,
@@ -103,13 +131,17 @@ class _Picture:
             rows.append(self._unread(self.trace.unread))
         return rows
 
+    def _because(self, step: TraceStep) -> list[str]:
+        return [message("tensors.because", reason=step.reason)] if step.reason else []
+
     def _unread(self, line: Unread) -> dict[str, Any]:
         """The line that is not run, after those that are."""
         return {
             **dict.fromkeys(("name", "shape", "stride", "added", "total"), ""),
             "source": line.text,
             "whole": line.text,
-            "word": "not run",
+            "word": message("tensors.kind.unread"),
+            "times": 1,
             "kind": "refused",
             "line": line.line,
             "why": line.why,
@@ -162,10 +194,12 @@ class _Picture:
     def _storage(self, number: int) -> dict[str, Any]:
         owner = next(step for step in self.trace.steps if step.storage == number)
         cells, size = owner.storage_elements, owner.storage_elements * owner.element_size
-        counted = "1 cell" if cells == 1 else f"{cells:,} cells"
+        item = float(owner.element_size)
         return {
-            "letter": letter(number),
-            "title": f"{counted} × {owner.element_size} B = {bytes_text(size)}, {owner.dtype}",
+            "letter": storage_letter(number),
+            "title": message(
+                "tensors.picture.cells", cells=float(cells), item=item, bytes=float(size), dtype=owner.dtype
+            ),
             "made": owner.source if owner.kind == "copy" else "",
             "step": self._line_of(owner),
             "row": owner.layout.shape[-1] if owner.layout.rank else 1,
@@ -202,7 +236,7 @@ class _Picture:
         step, layout = item.step, item.layout
         tensor: dict[str, Any] = {
             "name": item.name,
-            "word": word(step),
+            "word": kind_label(step),
             "kind": step.kind,
             "step": self._line_of(step),
             "storage": step.storage,
@@ -221,7 +255,7 @@ class _Picture:
             tensor |= {
                 "name": step.source,
                 "before": self.trace.label(self.trace.steps[step.inputs[0]]),
-                "facts": [("no strides give this", "no")],
+                "facts": [(message("tensors.picture.no_strides"), "no")],
                 "hops": {
                     "shape": step.verdict.shape,
                     "dim": hops.new_dim,
@@ -240,9 +274,14 @@ def _with_its_place(source: str) -> str:
 
 def _facts(layout: TensorLayout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
     """The small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a warning."""
-    order = "contiguous" if is_contiguous else "channels last" if layout.is_channels_last else "not contiguous"
-    sent = bytes_text(int(tensor_bytes(layout.numel, item)))  # torch sends the elements, not the storage
-    return [(order, "no" if order == "not contiguous" else ""), (f"to a device: {sent}", "")]
+    if is_contiguous:
+        order = (message("tensors.picture.contiguous"), "")
+    elif layout.is_channels_last:
+        order = (message("tensors.picture.channels_last"), "")
+    else:
+        order = (message("tensors.picture.not_contiguous"), "no")
+    # torch sends the elements, not the storage
+    return [order, (message("tensors.picture.sent", bytes=tensor_bytes(layout.numel, item)), "")]
 
 
 # ------------------------------------------------------------------------------------- why a view does or does not
@@ -261,7 +300,9 @@ def reason(trace: Trace) -> dict[str, Any] | None:
         {
             "instead": fix.instead,
             "code": fix.source,
-            "cost": "a view, elements in another order" if fix.reorders else f"copies {bytes_text(fix.bytes)}",
+            "cost": message("tensors.picture.fix_reorders")
+            if fix.reorders
+            else message("tensors.picture.fix_copy", bytes=float(fix.bytes)),
         }
         for fix in last.fixes
     ]
@@ -291,11 +332,15 @@ def _annotated(error: str) -> dict[str, Any]:
 def _run(layout: TensorLayout, run: StrideRun) -> dict[str, Any]:
     dims = _dims(layout, run)
     joints = [f"{layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims)]
-    merged = "merge: " if joints else ""
+    text = message(
+        "tensors.picture.merged" if joints else "tensors.picture.apart",
+        elements=float(run.numel),
+        stride=float(run.stride),
+    )
     return {
         "dims": [{"dim": dim, "size": layout.shape[dim], "stride": layout.stride[dim]} for dim in dims],
         "joints": joints,
-        "text": f"{merged}{run.numel:,} elements, {run.stride:,} apart",
+        "text": text,
     }
 
 
@@ -314,7 +359,7 @@ def _asked(verdict: ViewVerdict, runs: Sequence[StrideRun], copied: bool) -> lis
 
     copied: the step copied, so that its strides are those of the copy, and a view's are what might have been.
     """
-    torn = "a view would have needed two strides" if copied else "two strides at once"
+    torn = message("tensors.picture.torn_copy" if copied else "tensors.picture.torn")
     edges: list[tuple[int, int]] = []
     reach = 1
     for run in reversed(runs):
@@ -327,8 +372,9 @@ def _asked(verdict: ViewVerdict, runs: Sequence[StrideRun], copied: bool) -> lis
         size = verdict.shape[dim]
         outer = inner * size
         parts = [i for i, (low, high) in enumerate(edges) if low < outer and inner < high] if size != 1 else []
-        stride = "" if verdict.stride is None else f", stride {verdict.stride[dim]}"
-        text = f": {torn}" if len(parts) > 1 else stride
+        text = torn if len(parts) > 1 else ""
+        if not text and verdict.stride is not None:
+            text = message("tensors.picture.stride", stride=float(verdict.stride[dim]))
         rows.append({"dim": dim, "size": size, "parts": parts or [0], "text": text, "one": size == 1})
         inner = outer
     return rows[::-1]
@@ -340,6 +386,3 @@ def _value(value: Scalar) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
         return f"{value:.0f}"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-# ------------------------------------------------------------------------------------------------ negative steps
