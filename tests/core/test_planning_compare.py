@@ -362,7 +362,7 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
         plan_text.headline(a),
-        sweep_text.own(a, a.plan.within),
+        sweep_text.plan_text(a),
         calendar_text.rows(fleet)[0][-1],
         comparison_text.sentence([plan], 0),
         comparison_text.bars_alt([plan], 0),

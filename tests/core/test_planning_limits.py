@@ -104,7 +104,6 @@ def amounts_over(texts: dict[str, str]) -> dict[str, str]:
         "calendar": calendar,
         "headline of the calendar": calendar_text.sentence(s, ways_to_pay(s, Prices())[0]),
         "table of a report": line.note,
-        "what if": sweep_text.own(a, Within(a.plan.limits.days)),
         "compare": cells[0][0],
         "limits compared": "" if check.met else meeting_all([compared]),
     }
@@ -370,9 +369,9 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
             assert result.meets_limits[row, column] == all(met[name] for name in ("deadline", "money", "power"))
             assert result.leaves_free[row, column] == met["memory"]
     assert 0 < result.meets_limits.sum() < 6
-    surely = "" if sure == "P50" else f" at {sure}"
-    says(sweep_text.sentence(result, recommend(result)), f"400 days, $60M, and 2 MW{surely}")
-    assert sweep_text.counted(result).endswith("leave 8% of memory free.")
+    assert sweep_text.limit_names(result)[0].id == "sweep.within.all"
+    confidence = [said.values["confidence"] for said in sweep_text.notices(result) if "confidence" in said.values]  # type: ignore[attr-defined]
+    assert confidence == [sure] * (sure != "P50")
 
 
 @every(
@@ -394,24 +393,20 @@ def test_a_cell_whose_cost_is_unknown_is_said_to_be_unknown(more: dict[str, str]
                 verdict = next(verdicts)
                 assert result.satisfies[row, column] == (met is True)
                 assert result.may_meet_limits[row, column] == (met is None)
-                assert {True: verdict == "yes", False: verdict.startswith("no"), None: "unknown" in verdict}[met], (
-                    verdict
-                )
+                assert verdict.id.rpartition(".")[2] == {True: "meets", False: "misses", None: "unknown"}[met]
         assert result.may_meet_limits.any()
-        said = f"{sweep_text.sentence(result, recommend(result))} {sweep_text.counted(result)}"
-        assert "unknown" in said
         if not result.satisfies.any():
-            assert "Nothing here fits and stays" not in said
+            assert sweep_text.answer(result, recommend(result))[0].id == "sweep.answer.unknown"
 
 
 def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
     free = swept(free="0%", lay="own")
-    share = 1 - float((free.memory / free.usable)[0, 0])
+    share = 1 - float((free["memory"] / free["usable"])[0, 0])
     tight = swept(free=f"{share + 0.001:.4f}", lay="own")
     assert free.satisfies[0, 0] == free.meets_limits[0, 0]
     assert tight.fits[0, 0]
     assert not tight.satisfies[0, 0]
-    assert any("little free" in row[-1] for row in sweep_text.table(tight, RESULTS["power"])[1])
+    assert "sweep.misses.headroom" in {miss.id for miss in sweep_text.verdict(tight, (0, 0)).values["misses"]}
 
 
 def searched_leaving(free: str) -> SearchResult:

@@ -15,7 +15,7 @@ from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, scale_of, sweep_plan
+from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, sweep_plan
 from core.views.calendar import text as calendar_text
 from core.views.common.palette import LIGHT
 from core.views.common.rows import row_label
@@ -85,9 +85,9 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     rents = RESULTS["dollars"]
     _, rows = sweep_text.table(own, rents)
     parts = [
-        sweep_text.sentence(own, chosen),
-        sweep_text.own(OWNED, Within(1e4)),
-        sweep_text.cell(own, (0, 0), scale_of(own, rents)),
+        *sweep_text.answer(own, chosen),
+        sweep_text.plan_text(OWNED),
+        sweep_text.cell_label(own, (0, 0), rents),
         *(text for row in rows for text in row),
     ]
     assert not any("$0.00" in text for text in parts)
