@@ -25,7 +25,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import CERTAINTIES, PlanLimits, Within
+from core.planning.plan import CERTAINTIES, PlanLimits
 from core.planning.plan_limits import (
     SURE,
     Check,
@@ -44,7 +44,6 @@ from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_pools
 from core.views.comparison import text as comparison_text
-from core.views.comparison.text_limits import limit_rows, meeting_all
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.views.report.rows import plan_rows
@@ -95,17 +94,15 @@ def amounts_over(texts: dict[str, str]) -> dict[str, str]:
     """By how much a plan misses or meets its deadline at P50, as each page, table, and export writes it."""
     entry = entry_of("Ours", texts)
     compared, a = compare_plan(entry), estimate(plan_from(texts))
-    (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
     s, _, calendar = placed(**texts)
     (line,) = (line for line in plan_rows(a) if line.key == "limit_deadline")
-    (_, cells) = limit_rows([compared])[0]
+    (_, cells) = comparison_text.limit_rows([compared])[0]
     return {
         "line": line_of(a),
         "calendar": calendar,
         "headline of the calendar": calendar_text.sentence(s, ways_to_pay(s, Prices())[0]),
         "table of a report": line.note,
         "compare": cells[0][0],
-        "limits compared": "" if check.met else meeting_all([compared]),
     }
 
 
@@ -246,7 +243,7 @@ def test_the_memory_of_a_plan_without_a_layout_is_unknown() -> None:
     plan = compare_plan(entry_of("", texts))
     assert plan.layout_problem
     assert all_met(plan.limits) is None
-    assert "Meets all" not in comparison_text.sentence([plan], 0)
+    assert comparison_text.answer([plan], 0)[0].id == "comparison.limits.unknown"
     assert all_met(text_limits.limit_checks(estimate(plan_from(texts)))) is None
 
 
@@ -459,12 +456,15 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
             ("none", {"count": "512"}, {}),
         )
     )
-    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline")
-    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
+    met = comparison_text.answer([small, large, none], 0)[0]
+    assert (met.id, met.values["plans"], met.values["limited"]) == ("comparison.limits.met", ["large"], 2)
+    missed = comparison_text.answer([small, none], 0)[0]
+    assert (missed.id, missed.values["plan"]) == ("comparison.limits.missed", "small")
+    assert [limit.id for limit in missed.values["missed"]] == ["limits.the.deadline"]
     tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
-    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
-    assert "limit" not in comparison_text.sentence([none, none], 0)
-    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
+    assert comparison_text.answer([small, tight], 0)[0].values["plan"] == "small"
+    assert not any(".limits." in said.id for said in comparison_text.answer([none, none], 0))
+    rows = dict(comparison_text.result_rows([small, large, none], 0))
     assert rows["Limit: Deadline"][2] == ("–", "")
     assert (rows["Limit: Deadline"][0][0].id, rows["Limit: Power limit"][1][0].id) == (
         "limits.outcome.missed",

@@ -187,14 +187,13 @@ def _comparison(report: Report) -> Mapping[str, Any]:
     """What a report on several plans has besides their answers."""
     plans, base = report.plans, report.base
     differences = differing_fields([plan.reading for plan in plans])
-    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences, base)]
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences)]
     return {
-        "sentence": comparison_text.sentence(plans, base),
-        "remarks": comparison_text.remarks(plans),
-        "bars": picture(bars(plans, base, LIGHT), comparison_text.bars_alt(plans, base)),
-        "inputs": comparison_text.inputs_in_words(differences),
+        "sentence": " ".join(comparison_text.answer(plans, base)),
+        "remarks": comparison_text.notices(plans),
+        "bars": picture(bars(plans, base, LIGHT), plain(comparison_text.bars_alt(plans, base))),
         "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
-        "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
+        "rows": [[as_text(label), *(remarked(*cell) for cell in cells)] for label, cells in rows],
     }
 
 
