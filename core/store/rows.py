@@ -13,8 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, Json, ValidationError
 
-from core.fields import LINK_VERSION, VERSION, quoted
+from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import FORMS, RESULTS, Entry, EntryKind, entry_of
 from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
@@ -33,7 +34,7 @@ class _PlanRow(BaseModel):
     """A row of plans. The defaults stand in for what cannot be read."""
 
     id: RowText = ""
-    name: RowText = "Unreadable"
+    name: RowText = str(message("store.unreadable"))
     note: RowText = ""
     tags: RowText = ""
     owner: RowText = ""
@@ -62,26 +63,22 @@ class _CommentRow(BaseModel):
 
     made: Moment = 0
     who: RowText = ""
-    text: RowText = "(cannot be read)"
+    text: RowText = str(message("store.problem.comment"))
 
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
     cells, bad = read_cells(_PlanRow, row)
-    problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
+    problems: list[str] = [message("store.problem.cells", columns=bad)] if bad else []
     form = FORMS[cells.kind]
     texts, _ = form.from_address(
         {form.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
     )
     unknown = form.unknown(cells.texts)
     if cells.form_version > LINK_VERSION:
-        problems.append(
-            f"It was saved by a newer Napkin (version {cells.form_version} of the plan’s fields; this one "
-            f"reads up to "
-            f"{LINK_VERSION}). Fields it does not know keep their defaults."
-        )
+        problems.append(message("store.problem.newer", found=float(cells.form_version), known=float(LINK_VERSION)))
     elif cells.form_version == LINK_VERSION and unknown:
-        problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
+        problems.append(message("store.problem.fields", fields=unknown))
     entry = entry_of(cells.name, texts, cells.kind)
     return SavedPlan(
         id=cells.id,
@@ -126,9 +123,10 @@ def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     # Half of a surrogate pair, which no browser sends, is no text for a database.
     texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in stored.texts.items()})
     if not stored.name:
-        raise ValueError("A plan needs a name to be found by.")
+        raise ValueError(message("store.error.name"))
     if len(texts) > limit("saved_chars"):
-        raise ValueError(f"This plan’s fields have {len(texts):,} characters; {limit('saved_chars'):,} can be saved.")
+        most = float(limit("saved_chars"))
+        raise ValueError(message("store.error.long", characters=float(len(texts)), most=most))
     results = json.dumps(_finite(entry.results))
     return {
         "name": stored.name,

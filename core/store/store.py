@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from core.data_version import data_version
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import Entry, EntryKind
 from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
 from core.store.errors import Conflict, StoreError
@@ -164,7 +165,7 @@ class Store:
         if name is not None:
             given["name"] = cleaned(name, limit("plan_name"))
             if not given["name"]:
-                raise StoreError("A plan needs a name to be found by.")
+                raise StoreError(message("store.error.name"))
         if note is not None:
             given["note"] = cleaned(note, limit("plan_note"), lines=True)
         if tags is not None:
@@ -186,7 +187,7 @@ class Store:
         def delete_archived(connection: Connection, again: bool) -> None:
             if not connection.execute(gone).rowcount and not (again and _there(connection, id) is None):
                 _row(connection, id)
-                raise StoreError("Only an archived plan can be deleted.")
+                raise StoreError(message("store.error.not_archived"))
 
         in_database(self._engine, delete_archived, writes=True)
 
@@ -202,10 +203,7 @@ class Store:
         plan = read_plan(full)
         full["searched"] = searched(plan)
         if not self._write(full, lambda connection: added(connection, full, _audited(plan.owner, ()))):
-            raise StoreError(
-                f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
-                "needs, delete them from the archive, and save again."
-            )
+            raise StoreError(message("store.error.many", most=float(limit("saved_plans"))))
         return plan
 
     def _change(self, id: str, given: dict[str, Any], who: str, revision: int | None = None) -> SavedPlan:
@@ -215,7 +213,7 @@ class Store:
             if revision not in (None, old.revision):
                 raise Conflict(old)
             if "texts" in given and old.problems:
-                raise StoreError(f"This plan cannot be changed here. {' '.join(old.problems)} Save yours as a new one.")
+                raise StoreError(message("store.error.damaged", problems=" ".join(old.problems)))
             new = read_plan({**row, **given})
             edits = edits_between(old, new)
             if not edits and new.data_version == old.data_version:
@@ -228,7 +226,7 @@ class Store:
             act = partial(altered, id=id, seen=row["revision"], new=changed, history=_audited(who, edits))
             if self._write({**row, **changed}, act):
                 return new
-        raise StoreError("Others change this plan again and again. Nothing was saved; try again in a moment.")
+        raise StoreError(message("store.error.races"))
 
     def _write(self, row: Mapping[str, Any], act: Callable[[Connection], bool]) -> bool:
         """Whether ``act`` wrote ``row``. Where the connection was lost and it is done again, its first time may have
@@ -258,7 +256,7 @@ def _there(connection: Connection, id: str) -> dict[str, Any] | None:
 def _row(connection: Connection, id: str) -> dict[str, Any]:
     row = _there(connection, id)
     if row is None:
-        raise StoreError("This plan is no longer here: it was deleted, or it is of another database.")
+        raise StoreError(message("store.error.missing"))
     return row
 
 
@@ -275,7 +273,7 @@ def _columns(entry: Entry) -> dict[str, Any]:
     try:
         return columns(entry, data_version())
     except ValueError as problem:
-        raise StoreError(str(problem)) from None
+        raise StoreError(*problem.args) from None
 
 
 def _joined(tags: tuple[str, ...]) -> str:

@@ -44,7 +44,7 @@ _ITEM = re.compile(r"\s*\$?\d{1,3}(?:,\d{3})+(?!\d)[^,;\n]*|[^,;\n]+")
 class Axis:
     """A field of a plan that can be swept.
 
-    name: its option in the menu, which links store. usual: default values. ladder: center of default values that double.
+    name: its option in the menu, which links store. usual: default values. ladder: center of values that double.
     """
 
     field: Field
@@ -64,8 +64,8 @@ class Axis:
         return bool(self.field.options)
 
     def overrides(self, text: str) -> dict[str, str]:
-        """Return the texts of a plan that a value sets: another size is a model of unknown layers, and degrees belong to
-        a custom layout."""
+        """Return the texts of a plan that a value sets: another size is a model of unknown layers, and a degree is one
+        of a custom layout."""
         layout = {LAYING.id: OWN_LAYOUT} if self.field in OWN_LAYOUT_FIELDS else {}
         return {self.id: text} | layout | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
 

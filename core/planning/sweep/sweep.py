@@ -80,8 +80,8 @@ class SweptAxis:
 class Sweep:
     """A plan swept over two of its fields. Arrays have a row for each value of ``y`` and a column for each of ``x``.
 
-    base: texts of the plan. within: the time that cells may take, endless for no limit, or their budget. values: medians
-    by quantity, in base units, times in days; NaN where unknown; ``memory`` is the peak per accelerator in bytes.
+    base: texts of the plan. within: time that cells may take, endless for no limit, or their budget. values: medians by
+    quantity, in base units, times in days; NaN where unknown; ``memory`` is the peak per accelerator in bytes.
     fits, leaves_free: whether memory suffices, and the headroom is met; False where either is unknown. hosted: whether
     host memory suffices. impossible: whether steps would exceed the best matmul rate. reasons: why a cell has no result
     or no layout, else empty. limits: of the plan. at_certainty: days, dollars, and peak_watts at the confidence of the
@@ -259,7 +259,7 @@ def _memory(a: PlanEstimate | BudgetError) -> tuple[MemoryEstimate | None, str]:
 
 
 By: TypeAlias = Literal["fewest", "soonest", "most", "least", "cheapest", "roomiest"]
-"""Why a cell is recommended: fewest accelerators, shortest time, most tokens, lowest value, lowest cost, most memory."""
+"""Why: fewest accelerators, shortest time, most tokens, lowest value, lowest cost, or most free memory."""
 
 
 @dataclass(frozen=True, slots=True)

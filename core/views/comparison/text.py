@@ -15,6 +15,7 @@ from core.planning.comparison.comparison import (
     QUANTITY,
     ComparedPlan,
     Differing,
+    Lead,
     Quantity,
     change,
     changed_results,
