@@ -131,7 +131,7 @@ def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
     Raises `QuantityError` for a value that cannot be read, and for too many values.
     """
     names = {name.lower(): name for name in axis.field.options}
-    items = (item.strip() for item in _ITEM.findall(text[: limit("sweep_chars")]))
+    items: list[str] = [item.strip() for item in _ITEM.findall(text[: limit("sweep_chars")])]
     parts = [names.get(item.lower(), item) for item in items if item]
     for part in parts:
         axis.field.parse(part)

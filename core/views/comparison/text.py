@@ -98,7 +98,7 @@ def _limits_answer(limited: Sequence[ComparedPlan]) -> list[Message]:
     nearest = min(limited, key=_missing)
     missed = [text_limits.limit_in_sentence(check.id) for check in nearest.limits if check.met is False]
     if not missed:
-        return [message("comparison.limits.unknown", limited=count)]
+        return [message("comparison.limits.unknown")]
     return [message("comparison.limits.missed", limited=count, plan=nearest.short_name, missed=missed)]
 
 

@@ -79,7 +79,7 @@ def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[st
             "label": sweep_text.cell_label(sweep, (i, j), result),
         }
 
-    label = message(sweep_text.LABELS[result.quantity])
+    label = sweep_text.quantity_label(result)
     title = message("axis.scaled", quantity=label, unit=unit) if unit else label
     return {
         "title": message("sweep.title" if sweep.fits.all() else "sweep.title_marked", quantity=title),
@@ -106,7 +106,7 @@ _TAGS = {
 def grid_alt(sweep: Sweep, result: Result, answer: str) -> Message:
     """Return what the picture shows."""
     x, y = (sweep_text.axis_label(side.axis) for side in (sweep.x, sweep.y))
-    return message("sweep.alt", x=x, y=y, quantity=message(sweep_text.LABELS[result.quantity]), answer=plain(answer))
+    return message("sweep.alt", x=x, y=y, quantity=sweep_text.quantity_label(result), answer=plain(answer))
 
 
 def shares_of(values: Array) -> Array:

@@ -19,27 +19,43 @@ from core.planning.sweep.sweep import RESULTS, Bools, Recommendation, Result, Sw
 from core.units import format_count
 from core.views.plan.text import typed_elsewhere
 from core.views.plan.text_limits import limit_in_sentence
-from core.wording import Amount, format_value
+from core.wording import Amount, format_value, rent_or_none
 
 Cell = tuple[int, int]
 
-_AXES: Mapping[str, tuple[str, str]] = {
-    "accelerators": ("axis.accelerators", "sweep.value.accelerators"),
-    "accelerator kind": ("sweep.axis.kind", "sweep.value.kind"),
-    "MFU": ("sweep.axis.mfu", "sweep.value.mfu"),
-    "price": ("sweep.axis.price", "sweep.value.price"),
-    "parameters": ("axis.parameters", "sweep.value.parameters"),
-    "tokens": ("axis.tokens", "sweep.value.tokens"),
-    "sequence length": ("sweep.axis.length", "sweep.value.length"),
-    "global batch": ("sweep.axis.batch", "sweep.value.batch"),
-    "micro-batch": ("sweep.axis.micro_batch", "sweep.value.micro_batch"),
-    "tensor parallel": ("sweep.axis.tensor", "sweep.value.tensor"),
-    "pipeline parallel": ("sweep.axis.pipeline", "sweep.value.pipeline"),
-    "context parallel": ("sweep.axis.context", "sweep.value.context"),
+_AXES: Mapping[str, str] = {
+    "accelerators": "axis.accelerators",
+    "accelerator kind": "sweep.axis.kind",
+    "MFU": "sweep.axis.mfu",
+    "price": "sweep.axis.price",
+    "parameters": "axis.parameters",
+    "tokens": "axis.tokens",
+    "sequence length": "sweep.axis.length",
+    "global batch": "sweep.axis.batch",
+    "micro-batch": "sweep.axis.micro_batch",
+    "tensor parallel": "sweep.axis.tensor",
+    "pipeline parallel": "sweep.axis.pipeline",
+    "context parallel": "sweep.axis.context",
 }
-"""Name of an axis → its label, and one of its values in a sentence."""
+"""Name of an axis → its label."""
 
-LABELS: Mapping[str, str] = {
+_VALUES: Mapping[str, str] = {
+    "accelerators": "sweep.value.accelerators",
+    "accelerator kind": "sweep.value.kind",
+    "MFU": "sweep.value.mfu",
+    "price": "sweep.value.price",
+    "parameters": "sweep.value.parameters",
+    "tokens": "sweep.value.tokens",
+    "sequence length": "sweep.value.length",
+    "global batch": "sweep.value.batch",
+    "micro-batch": "sweep.value.micro_batch",
+    "tensor parallel": "sweep.value.tensor",
+    "pipeline parallel": "sweep.value.pipeline",
+    "context parallel": "sweep.value.context",
+}
+"""Name of an axis → one of its values in a sentence."""
+
+_LABELS: Mapping[str, str] = {
     "days": "row.days",
     "dollars": "row.dollars",
     "memory": "row.memory_bytes",
@@ -59,7 +75,12 @@ _LIMITS: Mapping[str, Limited] = {"days": "deadline", "dollars": "money", "peak_
 
 def axis_label(axis: Axis) -> Message:
     """Return the label of an axis, with its unit."""
-    return message(_AXES[axis.name][0])
+    return message(_AXES[axis.name])
+
+
+def quantity_label(result: Result) -> Message:
+    """Return the label of the quantity that cells show."""
+    return message(_LABELS[result.quantity])
 
 
 def value_text(axis: Axis, text: str) -> str:
@@ -80,7 +101,7 @@ def cell_name(sweep: Sweep, cell: Cell) -> Message:
     values = [
         message("sweep.value.default", axis=axis.name)
         if axis.id == PRICE.id and not text
-        else pick_message(_AXES[axis.name][1], value=value_text(axis, text), device=device)
+        else pick_message(_VALUES[axis.name], value=value_text(axis, text), device=device)
         for axis, text in sides
     ]
     if axes == {COUNT.id, ACCELERATOR.id}:
@@ -105,7 +126,7 @@ def amount_text(result: Result, value: float) -> str:
     """Return a value of a cell with its unit."""
     if not math.isfinite(value):
         return message("sweep.unknown.value")
-    return message("sweep.no_rent") if result.quantity == "dollars" and not value else format_value(value, result.kind)
+    return rent_or_none(value) if result.quantity == "dollars" else format_value(value, result.kind)
 
 
 # ------------------------------------------------------------------------------ the answer
@@ -257,7 +278,7 @@ def table(sweep: Sweep, result: Result) -> tuple[list[Message], list[list[str]]]
     """Return headings and rows of all cells: both values, the main results, and the verdict."""
     results = list(dict.fromkeys((result, *(RESULTS[name] for name in ("days", "dollars", "memory")))))
     headings = [axis_label(sweep.y.axis), axis_label(sweep.x.axis)]
-    headings += [message(LABELS[shown.quantity]) for shown in results]
+    headings += [quantity_label(shown) for shown in results]
     rows = [
         [
             value_text(sweep.y.axis, sweep.y.texts[i]),
