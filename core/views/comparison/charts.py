@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from core.budget.equations import Interval
 from core.messages import message
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, result
 from core.views.common.chart import Figure, as_typed, axis, figure, label, lying_bars, rows_axis, rule, whiskers
@@ -87,10 +88,13 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: AxisScale, colour: str
             thickness=1.2,
             width=5,
         ),
-        customdata=[
-            message("comparison.bar", value=shown(name, item.mid), range=ranged(name, item)) for _, item in rows
-        ],
+        customdata=[_hover(name, item) for _, item in rows],
     )
+
+
+def _hover(name: str, item: Interval) -> str:
+    value, spread = shown(name, item.mid), ranged(name, item)
+    return message("comparison.bar", value=value, range=spread) if spread else value
 
 
 def _name(plan: ComparedPlan, base: bool) -> str:

@@ -261,11 +261,11 @@ def ranged(quantity: str, interval: Interval) -> str:
 
 
 def _basis(plan: ComparedPlan, quantity: str) -> Message | str:
-    """Return what a result rests on: the source of the MFU, or whether memory suffices."""
+    """Return what a result rests on where an MFU was entered, or whether memory suffices."""
     a = plan.answer
     if a is None:
         return ""
-    if quantity == "mfu":
+    if quantity == "mfu" and not a.plan.expects_mfu:
         return plan_text.mfu_basis(a)
     if quantity == "days":
         return plan_text.days_basis(a)
