@@ -237,8 +237,9 @@ def test_a_lead_is_over_the_baseline_or_else_over_the_next(values: list[float], 
         assert len(known) < 2 or math.isclose(known[0], known[1], rel_tol=1e-3)
         return
     assert values[results.plan] == known[0]
-    assert results.less == values[results.against] - values[results.plan] > 0
-    assert math.isclose(results.share * values[results.against], results.less)
+    less = values[results.against] - values[results.plan]
+    assert less > 0
+    assert math.isclose(results.share * values[results.against], less)
     if results.plan != base and math.isfinite(values[base]):
         assert results.against == base
     else:
