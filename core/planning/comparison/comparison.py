@@ -173,8 +173,11 @@ SAME = 5e-4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedPlan:
-    """A plan in a comparison. answer: None without a result; ``problem`` is the reason. memory: None without a result or
-    for an invalid layout; ``layout_problem`` is the reason."""
+    """A plan in a comparison.
+
+    answer: None without a result; ``problem`` is the reason. memory: None without a result or for an invalid layout;
+    ``layout_problem`` is the reason.
+    """
 
     entry: Entry
     reading: ParsedForm
