@@ -1,4 +1,4 @@
-"""The way to the database: SQLite in one file, or PostgreSQL, with their faults said alike."""
+"""Connections to SQLite or PostgreSQL, with the same errors for both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.store.errors import StoreError
 _LOG = logging.getLogger(__name__)
 
 WAIT_S = 5
-"""How long a write waits for that of another process before it gives up."""
+"""Seconds that a write waits for that of another process."""
 
 _WRITES = "writes"
 
@@ -80,13 +80,13 @@ def make_engine(address: str | Path) -> Engine:
 
 
 def name_of(engine: Engine) -> str:
-    """Return what every user may know of the place where plans are kept: the file's name, or the kind of server."""
+    """Return the database’s name for users: the file’s name, or the kind of server."""
     sqlite = engine.url.get_backend_name() == "sqlite"
     return Path(engine.url.database or "memory").name if sqlite else "PostgreSQL"
 
 
 def place_of(engine: Engine) -> str:
-    """Where plans are kept, for whoever runs the server: the file, or the address without its password."""
+    """Return the database’s place for the server’s log: the file, or the address without its password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return url.database or "memory"
@@ -116,7 +116,7 @@ def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, w
 
 @contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
-    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses."""
+    """Open a transaction. Raises `StoreError` for errors of the database."""
     options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
     if file := _FILES.get(engine):
         file.follow(engine)
