@@ -12,7 +12,7 @@ from core.planning.form.plan_form import FIND
 
 
 def on_page(entry: Entry, *, fill_answer: bool) -> dict[str, str]:
-    """Return every field of a plan as a page begins with it. fill_answer: whether the answer is entered in its field."""
+    """Return every field of a plan as a page begins with it. fill_answer: enter the answer in its field."""
     texts = dict(entry.reading.texts)
     if entry.kind == "calendar":
         return texts
