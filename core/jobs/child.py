@@ -16,6 +16,7 @@ from typing import IO
 
 from core.jobs.lines import LineReader, Tail
 from core.limits import limit
+from core.messages import message
 
 _ROOT = Path(__file__).parents[2]
 _TICK_S = 0.1
@@ -91,7 +92,7 @@ def read(
                     batch = reader.feed(chunk)
                     lines += len(batch) + reader.oversize - before
                     if lines > limit("worker_lines"):
-                        return f"It was stopped after printing more than {limit('worker_lines'):,} lines."
+                        return message("jobs.failed.lines", lines=float(limit("worker_lines")))
                     take(batch)
 
 

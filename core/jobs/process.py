@@ -27,6 +27,7 @@ from core.jobs.child import Command
 from core.jobs.lines import Tail
 from core.jobs.queue import Place, WaitingLine
 from core.limits import limit
+from core.messages import message, pick_message
 
 LOG = logging.getLogger(__name__)
 
@@ -151,10 +152,8 @@ class ProcessRunner(Generic[Spec, Snapshot]):
             if own is not None:
                 return own.snapshot(), False
             if any(job.open for job in self._jobs.values()) and len(self._line()) >= limit("job_queue"):
-                raise NotStartedError(
-                    f"{limit('job_queue')} {self._noun}s wait for this machine already, as many as may. Try again when "
-                    "one of them has ended."
-                )
+                most = float(limit("job_queue"))
+                raise NotStartedError(message("jobs.error.queue", jobs=most, noun=self._noun))
             job = self._job(spec)
             job.who = who
             self._add(job)
@@ -175,7 +174,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
                 return False
             job.cancelled = True
             if job.process is None:
-                job.close("cancelled", f"The {self._noun} was cancelled before it began.")
+                job.close("cancelled", message("jobs.cancelled_waiting", noun=self._noun))
                 self._number()
                 return True
             # Safe: the process is reaped under this lock only, after which the state is no longer running.
@@ -260,7 +259,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         try:
             job.process = child.spawn(command if isinstance(command, Command) else Command(command), locks)
         except OSError as problem:
-            job.close("failed", f"The process of the {self._noun} did not start: {problem}")
+            job.close("failed", message("jobs.failed.start", noun=self._noun, problem=str(problem)))
             return None
         job.state = "running"
         return job.process
@@ -300,8 +299,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         try:
             while job.open and self._machine.ahead(turn):
                 if time.monotonic() > until:
-                    minutes = self._patience_s / 60
-                    return f"It stood in line for {minutes:.0f} min, and those before it did not end."
+                    return message("jobs.failed.waiting", noun=self._noun, waited=self._patience_s)
                 time.sleep(TURN_S)
         except OSError as problem:
             return self._machine.trouble(problem)
@@ -322,7 +320,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
 
         def over() -> str:
             late = time.monotonic() - job.clock > self._timeout_s
-            return f"It was stopped after {self._timeout_s:g} s, the most one {self._noun} may take." if late else ""
+            return message("jobs.failed.time", noun=self._noun, most=self._timeout_s) if late else ""
 
         try:
             self._tell(self._seen(job))
@@ -360,31 +358,24 @@ class ProcessRunner(Generic[Spec, Snapshot]):
                 LOG.exception("Who listens to a %s failed; the %s goes on", self._noun, self._noun)
 
 
-_HINTS: Mapping[int, str] = {
-    signal.SIGKILL: ", as the system does when memory runs out",
-    signal.SIGXCPU: ", because it took more processor time than it may",
-}
+_SIGNALS: Mapping[int, str] = {signal.SIGKILL: "jobs.failed.memory", signal.SIGXCPU: "jobs.failed.processor"}
 
 
 def _verdict(job: Job[Spec, Snapshot], noun: str, code: int | None, reason: str) -> tuple[State, str]:
-    """How a job ended, and the sentence that says so. code: None when the process could not be killed."""
+    """Return how a job ended, and the message on it. code: None if the process could not be killed."""
     if job.done and code is not None and not reason:
         return "finished", ""  # whatever happened after the last event concerns no result
     if job.cancelled and code is not None:
-        return "cancelled", f"The {noun} was cancelled."
-    last = job.stderr.splitlines()[-1] if job.stderr else ""
-    text = f" Its last words: {last}" if last else ""
+        return "cancelled", message("jobs.cancelled", noun=noun)
     if code is None:
-        return "failed", f"The process of the {noun} cannot be killed; its device may be stuck.{text}"
-    if reason:
-        return "failed", f"{reason}{text}"
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        hint = _HINTS.get(-code, "")
-        return "failed", f"The process of the {noun} was killed by {name}{hint}.{text}"
-    if code:
-        return "failed", f"The process of the {noun} ended with exit code {code}.{text}"
-    return "failed", f"The process of the {noun} ended before it was done.{text}"
+        failure = message("jobs.failed.stuck", noun=noun)
+    elif code < 0 and not reason:
+        failure = pick_message(_SIGNALS.get(-code, "jobs.failed.signal"), noun=noun, code=-float(code))
+    else:
+        failure = pick_message("jobs.failed.code" if code else "jobs.failed.early", noun=noun, code=float(code))
+    failure = reason or failure
+    lines = job.stderr.splitlines()
+    return "failed", message("jobs.failed.output", failure=failure, line=lines[-1]) if lines else failure
 
 
 def end_with_parent() -> None:

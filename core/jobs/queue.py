@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.messages import message
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -62,12 +64,9 @@ class WaitingLine:
             return sum(number < place.number for number in self._taken())
 
     def trouble(self, problem: OSError) -> str:
-        """What is said where the folder cannot be used."""
+        """Return the message on a folder that cannot be used, and log its path."""
         _LOG.warning("The line of those who wait cannot be kept in %s: %s", self.folder, problem)
-        return (
-            f"The line of those who wait cannot be kept ({problem.strerror}). Ask whoever runs this server to set "
-            "NAPKIN_DATA to a folder that can be written."
-        )
+        return message("jobs.error.folder", reason=str(problem.strerror))
 
     @contextmanager
     def _alone(self) -> Generator[None]:

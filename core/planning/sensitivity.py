@@ -1,12 +1,9 @@
-"""How an answer changes with what was said: with each input, and with the number of accelerators.
-
-Every end is an answer of its own, so that what stands here is what one gets by typing it.
-"""
+"""Sensitivity of an answer to each input, and to the number of accelerators. Every end is an evaluated plan."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -24,7 +21,7 @@ Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price
 
 @dataclass(frozen=True, slots=True)
 class Swing:
-    """One input at its two ends with everything else as planned. days, dollars: at ``low`` and at ``high``."""
+    """One input at both ends of its range, with all other inputs unchanged. days, dollars: at ``low`` and ``high``."""
 
     input: Input
     low: float
@@ -33,13 +30,13 @@ class Swing:
     dollars: tuple[float, float]
 
     def moved(self, *, dollars: bool) -> float:
-        """How far days, or dollars, move, without sign."""
+        """Return by how much days, or dollars, change, without sign."""
         low, high = self.dollars if dollars else self.days
         return abs(high - low)
 
 
 def plan_as_answered(a: PlanEstimate) -> Plan:
-    """The plan with what was found in its place, so that its time can be asked for."""
+    """Return the plan with its answer entered, solved for time."""
     m = a.middle
     filled = replace(a.plan, find="time", tokens=m.tokens, accelerators=m.accelerators)
     if a.find == "parameters":
@@ -49,52 +46,49 @@ def plan_as_answered(a: PlanEstimate) -> Plan:
 
 @cached("results_kept")
 def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
-    """Days and dollars of a plan whose time is asked for, as each input runs over its range: the MFU over that of its
-    answer and of published runs, the price over its own, the rest by ``share`` down and up.
+    """Return days and dollars of a plan solved for time, as each input runs over its range.
 
-    Another size of a dense model is one of unknown layers; a mixture has none. An end without an answer is left out.
+    The MFU runs over the range of its answer and of published runs, the price over its own range, and the rest by
+    ``share`` down and up. Another size of a dense model is one of unknown layers; a mixture has none. An input with an
+    end that has no answer is omitted.
     """
     here = estimate(plan)
-    ends: dict[Input, tuple[tuple[float, Plan], tuple[float, Plan]]] = {}
+    mfu, seen = here.range_of("mfu"), here.expected
 
-    def pair(low: float, high: float, at: Mapping[float, Plan]) -> tuple[tuple[float, Plan], tuple[float, Plan]]:
-        return (low, at[low]), (high, at[high])
+    def around(value: float) -> tuple[float, float]:
+        return max(1.0, value * (1 - share)), value * (1 + share)
 
-    for name, value in (("tokens", plan.tokens), ("accelerators", plan.accelerators)):
-        low, high = max(1.0, value * (1 - share)), value * (1 + share)
-        ends[name] = pair(low, high, {end: replace(plan, **{name: end}) for end in (low, high)})  # type: ignore[index]
+    def with_mfu(end: float) -> Plan:
+        return replace(plan, mfu=Interval.point(end), mfu_kind="all hours")
+
+    inputs: list[tuple[Input, tuple[float, float], Callable[[float], Plan]]] = [
+        ("tokens", around(plan.tokens), lambda end: replace(plan, tokens=end)),
+        ("accelerators", around(plan.accelerators), lambda end: replace(plan, accelerators=end)),
+        ("MFU", (min(mfu.low, seen.low), max(mfu.high, seen.high)), with_mfu),
+    ]
     if not (here.model and here.model.mixture):
-        size = here.middle.parameters
-        low, high = max(1.0, size * (1 - share)), size * (1 + share)
-        ends["parameters"] = pair(low, high, {end: replace(plan, model=TYPED, parameters=end) for end in (low, high)})
-    used, seen = here.range_of("mfu"), here.expected
-    low, high = min(used.low, seen.low), max(used.high, seen.high)
-    all_hours = {end: replace(plan, mfu=Interval.point(end), mfu_kind="all hours") for end in (low, high)}
-    ends["MFU"] = pair(low, high, all_hours)  # type: ignore[arg-type]
-    low, high = plan.price_range
-    if low < high:
-        ends["price"] = pair(low, high, {end: replace(plan, prices=(end, end)) for end in (low, high)})
-    result: list[Swing] = []
-    for name, (first, last) in ends.items():
-        try:
-            answers = [estimate(end) for _, end in (first, last)]
-        except BudgetError:
-            continue
-        days = (answers[0].middle.days, answers[1].middle.days)
-        result.append(Swing(name, first[0], last[0], days, (answers[0].middle.dollars, answers[1].middle.dollars)))
-    return tuple(sorted(result, key=lambda swing: -swing.moved(dollars=False)))
+        sizes = around(here.middle.parameters)
+        inputs.insert(2, ("parameters", sizes, lambda end: replace(plan, model=TYPED, parameters=end)))
+    if plan.price_range[0] < plan.price_range[1]:
+        inputs.append(("price", plan.price_range, lambda end: replace(plan, prices=(end, end))))
+    found: list[Swing] = []
+    for name, (low, high), changed in inputs:
+        with suppress(BudgetError):
+            first, last = (estimate(changed(end)).middle for end in (low, high))
+            found.append(Swing(name, low, high, (first.days, last.days), (first.dollars, last.dollars)))
+    return tuple(sorted(found, key=lambda swing: -swing.moved(dollars=False)))
 
 
 _OCTAVES, _EACH = 3, 3
-"""Clusters are tried from an eighth to eight times as large, so many in each doubling."""
+"""Doublings of the cluster in each direction, and sizes in each doubling."""
 
 _GAIN = 0.02
-"""Share by which more accelerators have to be faster to be called better."""
+"""Share by which more accelerators must be faster to be better."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The plan on so many accelerators: its layout there, and what the whole run comes to."""
+    """The plan on a number of accelerators, with its layout and answer."""
 
     accelerators: int
     layout: Layout
@@ -102,7 +96,7 @@ class ClusterResult:
 
 
 def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
-    """The plan on clusters from an eighth to eight times as large, with the same batch; those that hold it."""
+    """Return the plan on clusters from an eighth to eight times as large, with the same batch, if it fits there."""
     here, node, most = whole_accelerators(plan.accelerators), plan.device.node_size, limit("accelerators")
     sizes = {here}
     for step in range(-_OCTAVES * _EACH, _OCTAVES * _EACH + 1):
@@ -114,8 +108,8 @@ def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
 
 @cached("results_kept")
 def next_better(plan: Plan) -> tuple[int, float] | None:
-    """The fewest accelerators, in whole nodes, that train the plan faster by 2 % or more, and by what share they do;
-    None where none do."""
+    """Return the fewest accelerators, in whole nodes, that train the plan at least 2% faster, and by what share; None
+    if no number does."""
     here, node, most = _on(plan, whole_accelerators(plan.accelerators)), plan.device.node_size, limit("accelerators")
     if here is None:
         return None
@@ -131,7 +125,7 @@ def next_better(plan: Plan) -> tuple[int, float] | None:
 
 
 def _on(plan: Plan, count: int) -> ClusterResult | None:
-    """The plan on so many accelerators; None where it does not fit there."""
+    """Return the plan on a number of accelerators; None if it does not fit."""
     with suppress(BudgetError, LayoutError):
         a = estimate(replace(plan, find="time", accelerators=float(count)))
         if a.memory.fits == "fits":
@@ -140,7 +134,7 @@ def _on(plan: Plan, count: int) -> ClusterResult | None:
 
 
 def layout_texts(layout: Layout) -> dict[str, str]:
-    """A layout as texts of the plan's fields by id, as a form takes them."""
+    """Return a layout as texts of the plan's fields by id."""
     texts = {name: f"{int(getattr(layout, field))}" for field, name in FIELD_IDS.items()}
     texts |= {"lay": OWN_LAYOUT, "acc": ""}
     for name in ("etp", "hsdp"):
@@ -153,5 +147,5 @@ def layout_texts(layout: Layout) -> dict[str, str]:
 
 
 def made_own(plan: Plan, layout: Layout) -> dict[str, str]:
-    """The texts by which the plan has the layout that it has as its own, so that a part of it can be changed."""
+    """Return the texts that make the plan's layout a custom one, so that parts of it can be changed."""
     return {} if plan.own_layout else layout_texts(layout)

@@ -1,4 +1,4 @@
-"""The way to the database: SQLite in one file, or PostgreSQL, with their faults said alike."""
+"""Connections to SQLite or PostgreSQL, with the same errors for both."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.store.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
 
 WAIT_S = 5
-"""How long a write waits for that of another process before it gives up."""
+"""Seconds that a write waits for that of another process."""
 
 _WRITES = "writes"
 
@@ -51,17 +52,13 @@ _POSTGRESQL = {
 """PostgreSQL's codes likewise; an error without a code is one of the connection."""
 
 _ADVICE = {
-    "locked": "Another process is writing to it and has not finished for {wait} s. Try again in a moment.",
-    "full": "There is no room left where it lies. Ask whoever runs this server to make some, then try again.",
-    "read-only": "It may be read and not written here. Ask whoever runs this server to allow writing, or to set "
-    "NAPKIN_DATA to a folder that can be written.",
-    "away": "It cannot be reached. Ask whoever runs this server whether it is running, and whether its address is "
-    "right.",
-    "shut": "Its file can be neither opened nor made there. Ask whoever runs this server to allow writing, or to set "
-    "NAPKIN_DATA to a folder that can be written.",
-    "broken": "What lies there is not a database that can be read. Ask whoever runs this server to restore it from a "
-    "copy, or to set NAPKIN_DATA to another folder.",
-    "": "It refused. The server’s log says more.",
+    "locked": "store.error.locked",
+    "full": "store.error.full",
+    "read-only": "store.error.read_only",
+    "away": "store.error.away",
+    "shut": "store.error.shut",
+    "broken": "store.error.broken",
+    "": "store.error.other",
 }
 
 
@@ -78,18 +75,18 @@ def make_engine(address: str | Path) -> Engine:
         if kind == "postgresql":
             return _postgresql(url)
     except (SQLAlchemyError, ImportError, ValueError) as problem:
-        raise StoreError("DATABASE_URL is not an address of a database that can be used here.") from problem
-    raise StoreError("DATABASE_URL has to begin with postgresql:// or sqlite:///.")
+        raise StoreError(message("store.error.address")) from problem
+    raise StoreError(message("store.error.scheme"))
 
 
 def name_of(engine: Engine) -> str:
-    """Return what every user may know of the place where plans are kept: the file's name, or the kind of server."""
+    """Return the database’s name for users: the file’s name, or the kind of server."""
     sqlite = engine.url.get_backend_name() == "sqlite"
     return Path(engine.url.database or "memory").name if sqlite else "PostgreSQL"
 
 
 def place_of(engine: Engine) -> str:
-    """Where plans are kept, for whoever runs the server: the file, or the address without its password."""
+    """Return the database’s place for the server’s log: the file, or the address without its password."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         return url.database or "memory"
@@ -119,7 +116,7 @@ def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, w
 
 @contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
-    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses."""
+    """Open a transaction. Raises `StoreError` for errors of the database."""
     options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
     if file := _FILES.get(engine):
         file.follow(engine)
@@ -187,11 +184,11 @@ def _faults(engine: Engine) -> Generator[None]:
         yield
     except SQLAlchemyError as problem:
         _LOG.warning("The database %s: %s", place_of(engine), problem)
-        raise StoreError(f"The saved plans ({name_of(engine)}): {_meaning(problem)}") from problem
+        raise StoreError(message("store.error", database=name_of(engine), advice=_meaning(problem))) from problem
 
 
-def _meaning(problem: SQLAlchemyError) -> str:
-    """What has happened, and what helps."""
+def _meaning(problem: SQLAlchemyError) -> Message:
+    """Return what happened, and what to do."""
     text = ""
     if isinstance(problem, DBAPIError):
         name: str = getattr(problem.orig, "sqlite_errorname", None) or ""
@@ -203,7 +200,7 @@ def _meaning(problem: SQLAlchemyError) -> str:
             text = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
     elif isinstance(problem, PoolTimeoutError):
         text = "locked"  # no connection became free
-    return _ADVICE[text].format(wait=WAIT_S)
+    return pick_message(_ADVICE[text], wait=float(WAIT_S))
 
 
 def _decoded(raw: bytes) -> str:
@@ -220,10 +217,7 @@ def _sqlite(url: URL) -> Engine:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as problem:
             _LOG.warning("The folder of the database cannot be made: %s", problem)
-            raise StoreError(
-                f"The folder of saved plans cannot be made ({problem.strerror}). Ask whoever runs this server to set "
-                "NAPKIN_DATA to a folder that can be written."
-            ) from problem
+            raise StoreError(message("store.error.folder", reason=str(problem.strerror))) from problem
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})
 
     @event.listens_for(engine, "connect")

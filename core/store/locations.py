@@ -1,4 +1,4 @@
-"""Where this process keeps things: a folder of the user's, or one, or a database, that the environment names."""
+"""Locations of stored data: a folder of the user, or a folder or database that the environment names."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _stores: dict[str | Path, Store] = {}
 
 
 def data_folder() -> Path:
-    """``NAPKIN_DATA``, or ~/.local/share/napkin: of all servers of a machine that belong together."""
+    """Return ``NAPKIN_DATA``, or ~/.local/share/napkin."""
     return Path(os.environ.get("NAPKIN_DATA") or Path("~/.local/share/napkin").expanduser()).absolute()
 
 
 def address() -> str | Path:
-    """``DATABASE_URL``; without one, a file in the `data_folder`."""
+    """Return ``DATABASE_URL``, or a file in the `data_folder`."""
     return os.environ.get("DATABASE_URL") or data_folder() / "napkin.db"
 
 
 def plan_store() -> Store:
-    """The store of this process, opened when it is first needed. Raises `StoreError`, and tries anew the next time.
+    """Return the store of this process, opened when first needed. Raises `StoreError`, and retries the next time.
 
-    One thread imports the database's library, which half a second of processor time is spent on, and the others wait.
-    Nobody waits for another's connection: a database that is away takes seconds to say so.
+    One thread imports the database's library, which takes half a second, and the others wait. No thread waits for the
+    connection of another, because an unreachable database takes seconds to fail.
     """
     where = address()
     if where not in _stores:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, text
 
+from core.messages import message
 from core.store.engine import transaction
 from core.store.errors import StoreError
 from core.store.tables import HEAD
@@ -49,11 +50,8 @@ def _upgrade(connection: Connection) -> None:
     known = {script.revision for script in scripts.walk_revisions()}
     here = version_of(connection)
     if here and here not in known:
-        writer = "a newer" if here > HEAD else "an unreleased"
-        raise StoreError(
-            f"The saved plans were written by {writer} Napkin (version {here} of the database; this one knows {HEAD}). "
-            "Start that one, or set NAPKIN_DATA to another folder. Nothing was changed."
-        )
+        writer = "store.error.version_newer" if here > HEAD else "store.error.version_unreleased"
+        raise StoreError(message(writer, found=here, known=HEAD))
 
     def steps(revision: Any, _: object) -> Any:
         return scripts._upgrade_revs(HEAD, revision)  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""A saved plan on a page: what the link to it carries, and what a visitor has changed of it there."""
+"""A saved plan on a page: the texts of its link, and what a user has changed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from core.planning.form.plan_form import FIND
 
 
 def on_page(entry: Entry, *, fill_answer: bool) -> dict[str, str]:
-    """Every field of a plan as a page begins with it.
-
-    fill_answer: on a page where nothing is to be found; what the plan finds then stands in its field.
-    """
+    """Return every field of a plan as a page begins with it. fill_answer: enter the answer in its field."""
     texts = dict(entry.reading.texts)
     if entry.kind == "calendar":
         return texts
@@ -23,7 +20,7 @@ def on_page(entry: Entry, *, fill_answer: bool) -> dict[str, str]:
 
 
 def with_changes(entry: Entry, now: Mapping[str, str], *, fill_answer: bool) -> Entry:
-    """``entry`` with what a page has ``now`` and did not begin with; the rest stays as it was saved."""
+    """Return ``entry`` with what has changed on a page, and the rest as it was saved."""
     if entry.kind == "calendar":
         return replace(entry, texts={**entry.texts, **entry_of("", now, entry.kind).texts})
     begun, here = (entry_of("", link_texts(texts)).texts for texts in (on_page(entry, fill_answer=fill_answer), now))

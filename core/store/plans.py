@@ -8,19 +8,18 @@ from datetime import datetime
 from core.planning.comparison.entry import Entry
 
 RESULT = "_"
-"""Before the name of a result in a history: that of a field has none."""
+"""Prefix of a result in a history."""
 
 NAME, NOTE, TAGS, ARCHIVED = "name", "note", "tags", "archived"
-"""What a history calls that of a plan which is no field of it."""
+"""Parts of a plan in a history that are not fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan as it was kept.
+    """A saved plan.
 
-    owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, one more with each
-    change. data_version: of `core.data_version` when its results were worked out. problems: what could not be read of
-    the row; where there are any, its fields can be looked at and copied, not changed.
+    owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, plus one for each change.
+    data_version: `core.data_version` of its results. problems: what cannot be read; a plan with any cannot be changed.
     """
 
     id: str

@@ -1,5 +1,5 @@
-"""Rows of the database as plans. A row is untrusted: whatever stands in it comes back as a plan that says what is wrong
-with it, never as an exception."""
+"""Rows of the database as plans. A row is untrusted: whatever it contains becomes a plan with problems, never an
+exception."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, Json, ValidationError
 
-from core.fields import LINK_VERSION, VERSION, quoted
+from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import FORMS, RESULTS, Entry, EntryKind, entry_of
 from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
@@ -30,10 +31,10 @@ RowText = Annotated[str, Field(max_length=limit("saved_chars"))]
 
 
 class _PlanRow(BaseModel):
-    """A row of plans. The defaults stand in for what cannot be read."""
+    """A row of plans. Unreadable cells have the defaults."""
 
     id: RowText = ""
-    name: RowText = "Unreadable"
+    name: RowText = str(message("store.unreadable"))
     note: RowText = ""
     tags: RowText = ""
     owner: RowText = ""
@@ -62,26 +63,22 @@ class _CommentRow(BaseModel):
 
     made: Moment = 0
     who: RowText = ""
-    text: RowText = "(cannot be read)"
+    text: RowText = str(message("store.problem.comment"))
 
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
-    """The plan of a row of plans."""
+    """Return the plan of a row."""
     cells, bad = read_cells(_PlanRow, row)
-    problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
+    problems: list[str] = [message("store.problem.cells", columns=bad)] if bad else []
     form = FORMS[cells.kind]
     texts, _ = form.from_address(
         {form.key(name): (text,) for name, text in cells.texts.items()} | {VERSION: (str(cells.form_version),)}
     )
     unknown = form.unknown(cells.texts)
     if cells.form_version > LINK_VERSION:
-        problems.append(
-            f"It was saved by a newer Napkin (version {cells.form_version} of the plan’s fields; this one "
-            f"reads up to "
-            f"{LINK_VERSION}). Fields it does not know keep their defaults."
-        )
+        problems.append(message("store.problem.newer", found=float(cells.form_version), known=float(LINK_VERSION)))
     elif cells.form_version == LINK_VERSION and unknown:
-        problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
+        problems.append(message("store.problem.fields", fields=unknown))
     entry = entry_of(cells.name, texts, cells.kind)
     return SavedPlan(
         id=cells.id,
@@ -99,20 +96,20 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
 
 
 def read_change(row: Mapping[str, Any]) -> Change:
-    """The change of a row of plan_changes; what cannot be read of it is left out."""
+    """Return the change of a row, without what cannot be read."""
     cells, bad = read_cells(_ChangeRow, row)
     edits = tuple(Edit(*edit) for edit in cells.edits)
     return Change(cells.revision, moment(cells.changed), cells.who, edits, not bad)
 
 
 def read_comment(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return when, by whom, and what was said on a plan."""
+    """Return time, user, and text of a comment."""
     cells, _ = read_cells(_CommentRow, row)
     return {"when": moment(cells.made).isoformat(), "who": cells.who, "text": cells.text}
 
 
 def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tuple[str, ...]]:
-    """A row through its model, and the columns that keep their defaults because they cannot be read."""
+    """Return a row as its model, and the columns that cannot be read, which have their defaults."""
     try:
         return model.model_validate(dict(row)), ()
     except ValidationError as problem:
@@ -121,14 +118,15 @@ def read_cells(model: type[_Model], row: Mapping[str, Any]) -> tuple[_Model, tup
 
 
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
-    """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
+    """Return a plan as columns of its row. Raises ``ValueError`` for a missing name or too many characters."""
     stored = entry_of(entry.name, entry.texts, entry.kind)
     # Half of a surrogate pair, which no browser sends, is no text for a database.
     texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in stored.texts.items()})
     if not stored.name:
-        raise ValueError("A plan needs a name to be found by.")
+        raise ValueError(message("store.error.name"))
     if len(texts) > limit("saved_chars"):
-        raise ValueError(f"This plan’s fields have {len(texts):,} characters; {limit('saved_chars'):,} can be saved.")
+        most = float(limit("saved_chars"))
+        raise ValueError(message("store.error.long", characters=float(len(texts)), most=most))
     results = json.dumps(_finite(entry.results))
     return {
         "name": stored.name,
@@ -141,19 +139,19 @@ def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
 
 
 def searched(plan: SavedPlan) -> str:
-    """What a search looks through: name, note, tags, owner, model and accelerator, without case."""
+    """Return the text that a search compares: name, note, tags, owner, model, and accelerator."""
     texts = plan.entry.texts
     searchable = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
     return folded("\n".join(searchable))
 
 
 def folded(text: str) -> str:
-    """``text`` as a search compares it: without case, and with every accent written in one way."""
+    """Return ``text`` without case, with normalized accents."""
     return cleaned(unicodedata.normalize("NFC", text.casefold()), len(text) + limit("saved_chars"), lines=True)
 
 
 def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
-    """Tags from a line with commas, or from several: in order, each once whatever its case, as many as a plan has."""
+    """Return the tags of a line with commas, or of several: sorted, each once whatever its case, up to the limit."""
     line = text if isinstance(text, str) else ",".join(text)
     tags: dict[str, str] = {}
     for part in line.split(","):
@@ -163,17 +161,17 @@ def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:
-    """What ``new`` changes of ``old``."""
-    before, after = _problems(old), _problems(new)
+    """Return the edits between two states of a plan."""
+    before, after = _tracked(old), _tracked(new)
     names = dict.fromkeys((*before, *after))
     pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
     return tuple(Edit(*pair) for pair in pairs if pair[1] != pair[2])
 
 
 def as_of(plan: SavedPlan, history: Iterable[Change], revision: int) -> SavedPlan | None:
-    """``plan`` as it was at an earlier revision: its changes undone, the last one first. None where its history does
-    not lead back there: a line is missing or damaged, or older fields have another meaning now."""
-    state, at = _problems(plan), plan.revision
+    """Return ``plan`` as it was at an earlier revision. None if its history is incomplete or damaged, or older fields
+    have another meaning now."""
+    state, at = _tracked(plan), plan.revision
     for change in history:
         if at <= revision:
             break
@@ -192,8 +190,8 @@ def as_of(plan: SavedPlan, history: Iterable[Change], revision: int) -> SavedPla
     return replace(plan, entry=entry, note=note, tags=tags_of(tags), revision=revision)
 
 
-def _problems(plan: SavedPlan) -> dict[str, str]:
-    """Everything of a plan that a history follows, as texts."""
+def _tracked(plan: SavedPlan) -> dict[str, str]:
+    """Return everything that a history tracks, as texts."""
     results = {RESULT + name: repr(value) for name, value in plan.entry.results.items()}
     own = {NAME: plan.entry.name, NOTE: plan.note, TAGS: ", ".join(plan.tags)}
     return {**own, ARCHIVED: "true" if plan.archived else "false", **plan.entry.texts, **results}
@@ -204,5 +202,5 @@ def _finite(results: Mapping[str, float]) -> dict[str, float]:
 
 
 def moment(microseconds: int) -> datetime:
-    """Microseconds since 1970 as a time in UTC."""
+    """Return microseconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)

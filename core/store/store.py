@@ -1,4 +1,4 @@
-"""Plans kept in a database: saved, changed, found again, and never lost to somebody else's change."""
+"""Saved plans in a database. No change of another user is lost."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from core.data_version import data_version
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.entry import Entry, EntryKind
 from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
 from core.store.errors import Conflict, StoreError
@@ -37,11 +38,11 @@ from core.store.tables import CHANGES, COMMENTS, PLANS
 _Result = TypeVar("_Result")
 _ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))
 _RACES = 20
-"""Times that a plan may be changed by somebody else between being read here and written."""
+"""Times that another user may change a plan between being read and written here."""
 
 
 class Store:
-    """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
+    """The saved plans of one database. Every method raises `StoreError` on failure.
 
     clock: microseconds since 1970, UTC.
     """
@@ -53,7 +54,7 @@ class Store:
 
     @classmethod
     def open(cls, address: str | Path) -> Store:
-        """The store in a file or at an SQLAlchemy address, made where there is none, of the version of this code."""
+        """Open the store in a file or at an SQLAlchemy address, created or migrated as needed."""
         result = cls(make_engine(address))
         try:
             migrate(result._engine)
@@ -64,13 +65,13 @@ class Store:
         return result
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close every connection."""
         self._engine.dispose()
 
     # ------------------------------------------------------------------------------------------ reading
 
     def get(self, id: str) -> SavedPlan:
-        """One plan, archived or not."""
+        """Return one plan, archived or not."""
         return read_plan(self._read(lambda connection: _row(connection, id)))
 
     def find(
@@ -83,7 +84,7 @@ class Store:
         per_page: int = 20,
         kind: EntryKind = "plan",
     ) -> PlanPage:
-        """Plans, or calendars, that have every word of ``text`` and every tag, newest change first. page: from 1."""
+        """Return plans or calendars with every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
         where = [c.archived == int(archived), c.kind == kind]
         where += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
@@ -100,7 +101,7 @@ class Store:
         return PlanPage(tuple(map(read_plan, rows)), total)
 
     def like(self, entry: Entry) -> SavedPlan | None:
-        """The plan on the list that was changed last of those with this name and these texts; None where none has."""
+        """Return the newest listed plan with this name and these texts; None for none."""
         name, page = (
             cleaned(entry.name, limit("plan_name")),
             self.find(entry.name, per_page=limit("plans_listed"), kind=entry.kind),
@@ -108,7 +109,7 @@ class Store:
         return next((plan for plan in page.plans if plan.entry.name == name and plan.entry.texts == entry.texts), None)
 
     def tags(self, *, archived: bool = False) -> tuple[str, ...]:
-        """Every tag in use."""
+        """Return every tag in use."""
         wanted = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()
         lines = self._read(lambda connection: connection.execute(wanted).scalars().all())
         parts = {tag for line in lines for tag in tags_of(line.replace("\n", ","))}
@@ -117,20 +118,20 @@ class Store:
         return tuple(alike[key] for key in sorted(alike))
 
     def history(self, id: str) -> tuple[Change, ...]:
-        """The changes of a plan, the last one first."""
+        """Return the changes of a plan, newest first."""
         wanted = select(CHANGES).where(CHANGES.c.plan == id).order_by(CHANGES.c.revision.desc())
         wanted = wanted.limit(limit("changes_listed"))
         return tuple(map(read_change, self._read(lambda connection: _rows(connection, wanted))))
 
     def comments(self, id: str) -> tuple[dict[str, str], ...]:
-        """Return the comments that an older Napkin has kept on a plan, the first one first."""
+        """Return the comments on a plan that older versions stored, oldest first."""
         wanted = select(COMMENTS).where(COMMENTS.c.plan == id).order_by(COMMENTS.c.made, COMMENTS.c.id)
         return tuple(map(read_comment, self._read(lambda connection: _rows(connection, wanted))))
 
     # ------------------------------------------------------------------------------------------ writing
 
     def save(self, entry: Entry, note: str = "", tags: Iterable[str] = (), owner: str = "") -> SavedPlan:
-        """A new plan."""
+        """Save a new plan."""
         row = {
             **_columns(entry),
             "note": cleaned(note, limit("plan_note"), lines=True),
@@ -139,7 +140,7 @@ class Store:
         return self._insert(row, owner)
 
     def duplicate(self, id: str, owner: str = "") -> SavedPlan:
-        """A new plan that is like another, whatever the other's state; its history begins anew."""
+        """Save a copy of a plan, without its history."""
         row = self._read(lambda connection: _row(connection, id))
         name = cleaned(str(row["name"]), limit("plan_name") - len(_COPY)) + _COPY
         return self._insert({**row, "name": name}, owner)
@@ -155,16 +156,16 @@ class Store:
         tags: Iterable[str] | None = None,
         who: str = "",
     ) -> SavedPlan:
-        """The plan with what is given, and the rest as it was; a change of nothing is no change.
+        """Change what is given of a plan, and return it. An empty change is none.
 
-        Raises `Conflict` where the plan is no longer at ``revision``. entry: its fields and results, and its name
-        unless ``name`` is given.
+        Raises `Conflict` if the plan is no longer at ``revision``. entry: its fields and results, and its name unless
+        ``name`` is given.
         """
         given: dict[str, Any] = _columns(entry) if entry is not None else {}
         if name is not None:
             given["name"] = cleaned(name, limit("plan_name"))
             if not given["name"]:
-                raise StoreError("A plan needs a name to be found by.")
+                raise StoreError(message("store.error.name"))
         if note is not None:
             given["note"] = cleaned(note, limit("plan_note"), lines=True)
         if tags is not None:
@@ -172,21 +173,21 @@ class Store:
         return self._change(id, given, who, revision)
 
     def archive(self, id: str, who: str = "") -> SavedPlan:
-        """Take a plan off the list; `restore` brings it back."""
+        """Archive a plan."""
         return self._change(id, {"archived": 1}, who)
 
     def restore(self, id: str, who: str = "") -> SavedPlan:
-        """Put an archived plan back on the list."""
+        """Restore an archived plan."""
         return self._change(id, {"archived": 0}, who)
 
     def forget(self, id: str) -> None:
-        """Delete an archived plan and its history for good."""
+        """Delete an archived plan and its history."""
         gone = delete(PLANS).where(PLANS.c.id == id, PLANS.c.archived == 1)  # the database deletes its history with it
 
         def delete_archived(connection: Connection, again: bool) -> None:
             if not connection.execute(gone).rowcount and not (again and _there(connection, id) is None):
                 _row(connection, id)
-                raise StoreError("Only an archived plan can be deleted.")
+                raise StoreError(message("store.error.not_archived"))
 
         in_database(self._engine, delete_archived, writes=True)
 
@@ -202,10 +203,7 @@ class Store:
         plan = read_plan(full)
         full["searched"] = searched(plan)
         if not self._write(full, lambda connection: added(connection, full, _audited(plan.owner, ()))):
-            raise StoreError(
-                f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
-                "needs, delete them from the archive, and save again."
-            )
+            raise StoreError(message("store.error.many", most=float(limit("saved_plans"))))
         return plan
 
     def _change(self, id: str, given: dict[str, Any], who: str, revision: int | None = None) -> SavedPlan:
@@ -215,7 +213,7 @@ class Store:
             if revision not in (None, old.revision):
                 raise Conflict(old)
             if "texts" in given and old.problems:
-                raise StoreError(f"This plan cannot be changed here. {' '.join(old.problems)} Save yours as a new one.")
+                raise StoreError(message("store.error.damaged", problems=" ".join(old.problems)))
             new = read_plan({**row, **given})
             edits = edits_between(old, new)
             if not edits and new.data_version == old.data_version:
@@ -228,11 +226,11 @@ class Store:
             act = partial(altered, id=id, seen=row["revision"], new=changed, history=_audited(who, edits))
             if self._write({**row, **changed}, act):
                 return new
-        raise StoreError("Others change this plan again and again. Nothing was saved; try again in a moment.")
+        raise StoreError(message("store.error.races"))
 
     def _write(self, row: Mapping[str, Any], act: Callable[[Connection], bool]) -> bool:
-        """Whether ``act`` wrote ``row``. Where the connection was lost and it is done again, its first time may have
-        come to the database, and only the answer was lost."""
+        """Return whether ``act`` wrote ``row``. If it is repeated after a lost connection, the first time may have
+        reached the database."""
 
         def write(connection: Connection, again: bool) -> bool:
             done = False
@@ -258,12 +256,12 @@ def _there(connection: Connection, id: str) -> dict[str, Any] | None:
 def _row(connection: Connection, id: str) -> dict[str, Any]:
     row = _there(connection, id)
     if row is None:
-        raise StoreError("This plan is no longer here: it was deleted, or it is of another database.")
+        raise StoreError(message("store.error.missing"))
     return row
 
 
 def _audited(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
-    """What a history says of a change."""
+    """Return the columns of a change in the history."""
     text = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
     return {"who": cleaned(who, limit("plan_owner")), "edits": text}
 
@@ -275,7 +273,7 @@ def _columns(entry: Entry) -> dict[str, Any]:
     try:
         return columns(entry, data_version())
     except ValueError as problem:
-        raise StoreError(str(problem)) from None
+        raise StoreError(*problem.args) from None
 
 
 def _joined(tags: tuple[str, ...]) -> str:

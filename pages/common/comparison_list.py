@@ -16,8 +16,8 @@ from core.limits import limit
 from core.messages import message
 from core.planning.comparison.comparison import distinct
 from core.planning.comparison.entry import Entry, pack, unpack
-from core.views.comparison.text_list import already_in
-from core.views.comparison.text_list import full as no_more
+from core.views.comparison.text import already_in
+from core.views.comparison.text import full as no_more
 from pages.common.registry import COMPARE, GROUPS, PageSpec
 
 IN_LINK = "plans"
@@ -40,7 +40,11 @@ def take_up_link() -> tuple[str, ...]:
 
 def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
     """What cannot be read of plans, each under its name."""
-    return tuple(f"“{clipped(entry.name)}”: {wrong.message}" for entry in entries for wrong in entry.reading.problems)
+    return tuple(
+        message("comparison.error.field", plan=clipped(entry.name), problem=wrong.message)
+        for entry in entries
+        for wrong in entry.reading.problems
+    )
 
 
 def same(entry: Entry) -> Entry | None:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import streamlit as st
 
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import suggested, with_results, with_saved_results
 from core.planning.comparison.entry import Entry, EntryKind, entry_of
 from core.store.errors import Conflict, StoreError
@@ -100,7 +101,7 @@ def refusals() -> Iterator[None]:
 def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -> None:
     """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
-    with show.popover("Save", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+    with show.popover(message("saved.box"), key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
         if drawn.open or box.is_asked:
             with refusals(), suppress(Conflict):  # what is drawn now shows it
                 box.act()
@@ -109,18 +110,18 @@ def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -
 
 def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
     """The row that saves several plans, each under its name; one that is saved just so already is not saved again."""
-    with show.fold("Save these plans", key=f"{inputs.page.id}:saving_all", icon=":material/bookmark:") as drawn:
+    with show.fold(message("saved.all"), key=f"{inputs.page.id}:saving_all", icon=":material/bookmark:") as drawn:
         if drawn.open:
-            show.note(store_text.ALL)
+            show.note(message("saved.all_detail"))
             # Done where it is drawn, so that a field just changed counts.
-            if st.button("Save all", key=inputs.key("save_all"), icon=":material/bookmark_add:"):
+            if st.button(message("saved.all.button"), key=inputs.key("save_all"), icon=":material/bookmark_add:"):
                 try:
                     plans = _keep_all(entries)
                 except StoreError as problem:
                     show.error(str(problem))
                 else:
                     links = " · ".join(show.link(plan.entry.name, SAVED, {"plan": plan.id}) for plan in plans)
-                    show.note("Kept in Saved plans:", show.Html(links))
+                    show.note(message("saved.all.done"), show.Html(links))
 
 
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
@@ -134,13 +135,14 @@ def conflict(
     take: Callable[[], None], over: Callable[[], None],
 ) -> None:  # fmt: skip
     """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
-    show.error(store_text.changed_meanwhile(plan))
+    show.error(str(Conflict(plan)))
     cells = [[show.typed(cell) for cell in row] for row in rows]
-    show.small_table(("Differs", "As saved now", "Yours"), cells, words=None)
+    heads = (message("saved.history.field"), message("saved.conflict.theirs"), message("saved.conflict.yours"))
+    show.small_table(heads, cells, words=None)
     with st.container(horizontal=True):
-        st.button("Save yours as a copy", key=inputs.key("save_copy"), on_click=copy, type="primary")
-        st.button("Take theirs", key=inputs.key("save_theirs"), on_click=take)
-        st.button("Put yours over it", key=inputs.key("save_over"), on_click=over)
+        st.button(message("saved.conflict.copy"), key=inputs.key("save_copy"), on_click=copy, type="primary")
+        st.button(message("saved.conflict.take"), key=inputs.key("save_theirs"), on_click=take)
+        st.button(message("saved.conflict.overwrite"), key=inputs.key("save_over"), on_click=over)
 
 
 class _SaveBox:
@@ -168,7 +170,7 @@ class _SaveBox:
 
     def _save(self, action: str, name: str, note: str, seen: Held) -> None:
         if seen != held(self.kind):  # a click right after this one has put another plan here
-            raise StoreError(store_text.REPLACED)
+            raise StoreError(message("saved.box.replaced"))
         store = plan_store()
         saved = store.get(seen[0]) if seen and action != _NEW else None
         if not saved or not seen or (action == _SAVE and _is_renamed(saved, name)):
@@ -177,7 +179,8 @@ class _SaveBox:
         else:
             own, notes = with_results(self._mine(saved)), "\n".join(filter(None, (saved.note, note)))
             if action == _COPY:
-                copy = replace(own, name=name or f"{saved.entry.name[: limit('plan_name') - 7]} (mine)")
+                copied = message("saved.box.copy", plan=saved.entry.name[: limit("plan_name") - 7])
+                copy = replace(own, name=name or str(copied))
                 self._hold(store.save(copy, notes, saved.tags, who()))
             else:
                 self._hold(store.change(*seen, entry=own, note=notes, who=who()))
@@ -195,18 +198,23 @@ class _SaveBox:
                 save_changes = self._changes(self.plan or plan_store().get(saved[0]))
         proposed = suggested(self.texts)
         # While a name is typed, the buttons follow it.
-        st.text_input("Name", key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed, live=True)
-        st.text_input("Note, if any", key=self.note_key, max_chars=limit("plan_note"))
+        st.text_input(
+            message("saved.name"), key=self.name_key, max_chars=limit("plan_name"), placeholder=proposed, live=True
+        )
+        st.text_input(message("saved.box.note"), key=self.note_key, max_chars=limit("plan_note"))
         ask_name(self.inputs.key("save_who"))
         with st.container(horizontal=True):
-            st.button("Save as new" if saved else "Save", key=self.inputs.key("save"), on_click=self._ask(_NEW))
+            new = message("saved.box.new" if saved else "saved.box")
+            st.button(new, key=self.inputs.key("save"), on_click=self._ask(_NEW))
             if save_changes:
-                st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save_changes)
+                label = message("saved.box.changes")
+                st.button(label, key=self.inputs.key("save_changes"), type="primary", on_click=save_changes)
 
     def _changes(self, plan: SavedPlan) -> Callable[[], None] | None:
         """What was changed of a saved plan on the page, and whether somebody else has changed it; how to save that."""
-        there = show.link("Saved plans", SAVED, {"plan": plan.id})
-        show.note(show.typed(f"Saved as “{plan.entry.name}”, revision {plan.revision}."), show.Html(f"Open {there}."))
+        there = show.link(message("saved.box.link"), SAVED, {"plan": plan.id})
+        revision = float(plan.revision)
+        show.note(message("saved.box.saved_as", plan=plan.entry.name, revision=revision), show.Html(there))
         for line in plan.problems:
             show.error(line)
         edits = store_text.differences(plan.entry, self._mine(plan))
@@ -220,7 +228,7 @@ class _SaveBox:
                 over=self._ask(_OVER, plan),
             )
         elif edits:
-            show.note(show.typed(f"Changed here: {'; '.join(store_text.edit(edit) for edit in edits)}."))
+            show.note(message("saved.box.changed", edits=list(map(store_text.edit_text, edits))))
             return None if _is_renamed(plan, self._typed(self.name_key)) else self._ask(_SAVE, plan)
         return None
 
@@ -268,7 +276,9 @@ def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPl
                 st.session_state[f"{key}:said"] = tuple(dict.fromkeys(filter(None, problems)))
                 st.session_state[key] = []
 
-            st.multiselect("Saved plans", list(known), key=key, format_func=lambda one: known[one].entry.name)
-            st.button("Add to comparison", key=f"{key}_add", on_click=add)
+            st.multiselect(
+                message("saved.several"), list(known), key=key, format_func=lambda one: known[one].entry.name
+            )
+            st.button(message("saved.compare"), key=f"{key}_add", on_click=add)
             for line in st.session_state.pop(f"{key}:said", ()):
                 show.error(line)

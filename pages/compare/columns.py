@@ -1,4 +1,4 @@
-"""Compare: what can be done with each plan, and the one whose fields stand in the sidebar."""
+"""Compare, its columns: the name and menu of each plan, and the plan that the sidebar edits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import ComparedPlan, suggested, with_saved_results
 from core.planning.comparison.entry import Entry, entry_of
 from core.views.comparison import text as comparison_text
@@ -16,10 +17,9 @@ from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.compare.form import BASE
 
-EDIT, PIN, LEFT, RIGHT, COPY, REMOVE = (
-    *("Change it in the sidebar", "Make it the baseline"),
-    *("Move left", "Move right", "Duplicate", "Remove"),
-)
+EDIT, PIN = message("comparison.do.edit"), message("comparison.do.base")
+LEFT, RIGHT = message("comparison.do.left"), message("comparison.do.right")
+COPY, REMOVE = message("comparison.do.copy"), message("comparison.do.remove")
 
 _CHOSEN = "compare:chosen"
 """Where session state has the number of the plan that the sidebar changes; None where it holds another one."""
@@ -49,9 +49,9 @@ def where(held: Mapping[int, Entry]) -> None:
     """Which plan the sidebar changes."""
     number = chosen()
     if number is not None:
-        show.note(f"The sidebar changes **plan {list(held).index(number) + 1}**.")
+        show.note(message("comparison.sidebar.plan", number=float(list(held).index(number) + 1)))
     elif held:
-        show.note("The plan in the sidebar is none of these: “Compare” adds it, and a column’s menu takes one there.")
+        show.note(message("comparison.sidebar.none"))
 
 
 def columns(inputs: Inputs, plans: Mapping[int, ComparedPlan], base: int) -> None:
@@ -63,8 +63,8 @@ def columns(inputs: Inputs, plans: Mapping[int, ComparedPlan], base: int) -> Non
 
 
 def _head(inputs: Inputs, number: int, plan: ComparedPlan, at: int, *, pinned: bool) -> None:
-    label = f"Plan {at + 1}, the baseline" if pinned else f"Plan {at + 1}"
-    label += " ✎" if number == chosen() else ""
+    label = message("comparison.column.base" if pinned else "comparison.column", number=at + 1.0)
+    label = message("comparison.column.edited", label=label) if number == chosen() else label
     key = inputs.key(f"do_{number}")
     st.menu_button(
         label,
@@ -75,7 +75,8 @@ def _head(inputs: Inputs, number: int, plan: ComparedPlan, at: int, *, pinned: b
     )
     name = inputs.key(f"name_{number}")
     st.session_state.setdefault(name, plan.name)
-    st.text_input("Name", key=name, max_chars=limit("plan_name"), on_change=_rename, args=(name, number))
+    label, most = message("comparison.column.name"), limit("plan_name")
+    st.text_input(label, key=name, max_chars=most, on_change=_rename, args=(name, number))
     show.takeaway(comparison_text.in_short(plan))
 
 
@@ -101,17 +102,17 @@ def _do(inputs: Inputs, key: str, number: int) -> None:
     if number not in order:
         return
     base = order[min(int(inputs.now(BASE.id)), len(order)) - 1]
-    match st.session_state[key]:
-        case "Change it in the sidebar":
-            choose(inputs, number)
-        case "Make it the baseline":
-            base = number
-        case "Move left" | "Move right" as way:
-            comparison_list.move(number, -1 if way == LEFT else 1)
-        case "Duplicate":
-            comparison_list.insert(comparison_list.held()[number], order.index(number) + 1)
-        case "Remove":
-            comparison_list.remove(number)
+    action = st.session_state[key]
+    if action == EDIT:
+        choose(inputs, number)
+    elif action == PIN:
+        base = number
+    elif action in (LEFT, RIGHT):
+        comparison_list.move(number, -1 if action == LEFT else 1)
+    elif action == COPY:
+        comparison_list.insert(comparison_list.held()[number], order.index(number) + 1)
+    elif action == REMOVE:
+        comparison_list.remove(number)
     order = list(comparison_list.held())
     inputs.put(BASE.id, str(order.index(base) + 1 if base in order else 1))
     # A browser that moves a field to another column may forget what was typed there, so all are told again.

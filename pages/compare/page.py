@@ -1,4 +1,4 @@
-"""Compare: up to six plans side by side, who is sooner and cheaper, and every number open to change in its place."""
+"""Compare: up to six plans side by side, which is fastest and cheapest, and every result and differing input."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import ComparedPlan, compare_plans, differing_fields, with_saved_results
 from core.planning.comparison.entry import entry_of, examples
 from core.planning.form.links import link_texts
 from core.planning.plan_limits import all_met
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
-from core.views.comparison import text, text_list
+from core.views.comparison import text
 from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
+from core.wording import plain
 from pages.common import comparison_list, plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE
@@ -36,22 +38,20 @@ def _more_plans(inputs: Inputs) -> None:
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
-        st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
-        put_several(inputs, "Saved plans", lambda: plan_store().find(per_page=limit("plans_listed")).plans)
+        st.button(message("comparison.add"), key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
+        listed = limit("plans_listed")
+        put_several(inputs, message("comparison.saved"), lambda: plan_store().find(per_page=listed).plans)
         sentences = file_of_plans(inputs)
     for line in sentences:
         show.error(line)
     if comparison_list.full():
-        show.note(text_list.full())
+        show.note(text.full())
 
 
 def _nothing_yet(inputs: Inputs) -> None:
     """What this is for, and plans to begin with."""
-    show.answer(
-        "Nothing to compare yet.",
-        "“Compare” in the sidebar puts the plan there into a column here, whatever page you are on. Up to six stand "
-        "side by side, and a link carries them all.",
-    )
+    most = float(limit("compared_plans"))
+    show.answer(message("comparison.empty"), message("comparison.empty_detail", most=most))
 
     def begin() -> None:
         comparison_list.put(with_saved_results(example) for example in examples())
@@ -59,7 +59,7 @@ def _nothing_yet(inputs: Inputs) -> None:
 
     with st.container(horizontal=True):
         st.button(
-            "Begin with an example: Llama 3 70B on H100, H200 and B200",
+            message("comparison.examples"),
             key=inputs.key("examples"),
             type="primary",
             on_click=begin,
@@ -69,18 +69,16 @@ def _nothing_yet(inputs: Inputs) -> None:
 def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     """Results and differing inputs, a plan a column."""
     differences = differing_fields([plan.reading for plan in plans])
-    if len(plans) > 1:
-        show.takeaway(text.inputs_in_words(differences))
-    names = [f"{text.plan_name(plan)}, baseline" if i == base else text.plan_name(plan) for i, plan in enumerate(plans)]
-    rows = [*text.result_rows(plans, base), *text.input_rows(differences, base)]
+    names = [text.plan_name(plan) for plan in plans]
+    names[base] = message("comparison.table.base", plan=plans[base].short_name)
+    rows = [*text.result_rows(plans, base), *text.input_rows(differences)]
     links = [show.link(COMPUTE.title, COMPUTE, link_texts(plan.reading.texts)) for plan in plans]
     with st.container(key="compare_table"):
         show.small_table(
             [show.Column("", whole=True), *names],
-            [[show.remarked(*cell) for cell in (head, *cells)] for head, cells in rows],
-            caption="What each plan comes to, in the middle and over its range, and the inputs in which they differ. "
-            "± is against the baseline",
-            foot=["Open on", *links],
+            [[label, *(show.remarked(*cell) for cell in cells)] for label, cells in rows],
+            caption=message("comparison.table.caption"),
+            foot=[message("comparison.table.open"), *links],
         )
 
 
@@ -88,20 +86,18 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
     plans_shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
-    with show.guarded("The answer"):
-        show.answer(text.sentence(plans_shown, base))
-        for line in text.remarks(plans_shown):
-            show.note(line)
+    with show.guarded(message("compute.section.answer")):
+        show.answer(" ".join(text.answer(plans_shown, base)))
+        for notice in text.notices(plans_shown):
+            show.note(notice)
         checks = [check for plan in plans_shown for check in plan.limits]
         which = plan_sidebar.which_pool(inputs, checks)
         if which and all(all_met(plan.limits) is False for plan in plans_shown):
             show.note(which)
-    with show.guarded("The bars"):
-        show.chart(bars(plans_shown, base, TOKENS), alt=text.bars_alt(plans_shown, base), key="compare:bars")
-    with show.guarded("The columns"):
+    with show.guarded(message("compute.section.picture")):
+        show.chart(bars(plans_shown, base, TOKENS), alt=plain(text.bars_alt(plans_shown, base)), key="compare:bars")
         columns(inputs, plans, base)
-    _more_plans(inputs)
-    with show.guarded("The table"):
+        _more_plans(inputs)
         _table(plans_shown, base)
     saving_all(inputs, [plan.entry for plan in plans_shown])
     with inputs.panel(DOWNLOADS.id, DOWNLOADS.label) as panel:

@@ -1,4 +1,4 @@
-"""Saved plans: find one, open it where it was worked out, and change what is kept about it."""
+"""Saved plans: the list with its search, and the selected plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.messages import message
 from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from core.views.common.markup import markdown_text
@@ -21,10 +22,10 @@ from pages.saved.plan import about, messages
 _COLUMNS = (
     row_label("days"),
     row_label("dollars"),
-    "Accelerators",
-    show.Column("Tags"),
-    show.Column("Saved by"),
-    show.Column("Changed", whole=True),
+    row_label("accelerators"),
+    show.Column(message("saved.field.tags")),
+    show.Column(message("saved.heading.owner")),
+    show.Column(message("saved.heading.changed"), whole=True),
 )
 
 
@@ -48,7 +49,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
             again()
 
         st.pills(
-            "Tags",
+            message("saved.field.tags"),
             tags,
             selection_mode="multi",
             format_func=markdown_text,
@@ -58,26 +59,27 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, leads_to: str) -> None:
+def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, caption: str) -> None:
     """The plans of this page of the list, or the last calendars. page: where a name opens."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
-        now = {} if plan.entry.kind == "calendar" else store_text.since(plan)
-        return show.typed(store_text.result(plan, name), f"now {now[name][1]}" if name in now else "")
+        now = {} if plan.entry.kind == "calendar" else store_text.changes_since(plan)
+        remark = message("saved.now", value=now[name][1]) if name in now else ""
+        return show.typed(store_text.result_text(plan, name), remark)
 
     show.small_table(
         (heading, *_COLUMNS),
         [
             [
-                show.Html(link_to(page, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
+                show.Html(link_to(page, plan, plan.entry.name) + show.typed("", store_text.remark_text(plan))),
                 *(result(plan, item) for item in ("days", "dollars", "accelerators")),
                 show.typed(", ".join(plan.tags)),
                 show.typed(plan.owner),
-                store_text.moment(plan.changed),
+                store_text.moment_text(plan.changed),
             ]
             for plan in plans
         ],
-        caption=f"Each name opens its {leads_to}",
+        caption=caption,
     )
 
 
@@ -92,9 +94,10 @@ def _turn(inputs: Inputs, total: int) -> None:
         inputs.put(PAGE.id, str(to))
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Newer", key=inputs.key("newer"), disabled=here == 1, on_click=go, args=(here - 1,))
-        st.button("Older", key=inputs.key("older"), disabled=here == pages, on_click=go, args=(here + 1,))
-        show.note(f"Page {here} of {pages}")
+        newer, older = message("saved.newer"), message("saved.older")
+        st.button(newer, key=inputs.key("newer"), disabled=here == 1, on_click=go, args=(here - 1,))
+        st.button(older, key=inputs.key("older"), disabled=here == pages, on_click=go, args=(here + 1,))
+        show.note(message("saved.page", page=float(here), pages=float(pages)))
 
 
 def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
@@ -109,7 +112,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
     key = inputs.key("chosen")
     st.session_state[key] = wanted if wanted in known else next(iter(known))
     st.selectbox(
-        "Look at",
+        message("saved.select"),
         list(known),
         key=key,
         format_func=lambda item: known[item].entry.name if item in known else item,
@@ -119,7 +122,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
 
 
 def _nothing_yet() -> None:
-    show.answer(store_text.NOTHING, store_text.HOW_TO)
+    show.answer(message("saved.none"), message("saved.none_detail"))
     for page in (COMPUTE, MEMORY, PARALLEL):
         show.next_page(page.title, page, {})
 
@@ -133,21 +136,19 @@ def _answer(inputs: Inputs) -> None:
     if not result.total and not text.strip() and not tags and not archived and not calendars:
         _nothing_yet()
     else:
-        show.answer(store_text.counted(result, text, tags, archived=archived))
+        show.answer(store_text.count_text(result, searched=bool(text.strip() or tags), archived=archived))
     if result.plans:
-        with st.container(key="saved_list"), show.guarded("The list"):
-            leads_to = "plan on Compute budget. Results are those of when it was saved"
-            _list(result.plans, "Plan", COMPUTE, leads_to)
+        with st.container(key="saved_list"), show.guarded(message("saved.several")):
+            _list(result.plans, message("saved.heading.plan"), COMPUTE, message("saved.caption.plans"))
         _turn(inputs, result.total)
         if len(result.plans) > 1:
-            put_several(inputs, "Compare several", lambda: result.plans)
+            put_several(inputs, message("saved.compare_several"), lambda: result.plans)
     if calendars:
-        with show.guarded("The calendars"):
-            leads_to = "calendar. Results are those of when it was saved: days from its start to its end"
-            _list(calendars, "Calendar", CALENDAR, leads_to)
+        with show.guarded(message("saved.heading.calendar")):
+            _list(calendars, message("saved.heading.calendar"), CALENDAR, message("saved.caption.calendars"))
     if result.plans or calendars or v[PLAN.id]:
         _choose(inputs, [*result.plans, *calendars])
-    show.note(f"Saved plans are kept in `{store.name}`.")
+    show.note(message("saved.database", database=store.name))
 
 
 def page() -> None:

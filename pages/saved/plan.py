@@ -1,4 +1,4 @@
-"""Saved plans, one of them: what it comes to then and now, where to open it, what is kept about it, its history."""
+"""Saved plans, the selected plan: its results, actions, details, and history."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
+from core.messages import message
 from core.planning.comparison.comparison import compare_plan, with_results
 from core.store.errors import Conflict, StoreError
 from core.store.locations import plan_store
@@ -33,13 +34,18 @@ _MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "
 def messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
     if text := st.session_state.pop(_MESSAGE, ""):
-        show.note(show.typed(text))
+        show.note(text)
     if wrong := st.session_state.pop(_WRONG, ""):
         show.error(wrong)
     if archived := st.session_state.get(_UNDO):
         with st.container(horizontal=True, vertical_alignment="center"):
-            show.note(show.typed(f"“{archived.entry.name}” is archived."))
-            st.button("Undo", key=inputs.key("undo"), on_click=_do, args=(partial(_restore, inputs, archived.id),))
+            show.note(message("saved.done.archived", plan=archived.entry.name))
+            st.button(
+                message("saved.undo"),
+                key=inputs.key("undo"),
+                on_click=_do,
+                args=(partial(_restore, inputs, archived.id),),
+            )
 
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
@@ -47,20 +53,20 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
     calendar = plan.entry.kind == "calendar"
     item = None if calendar else compare_plan(plan.entry)
     with show.question(plan_name(item) if item else unmarked(plan.entry.name)):
-        show.takeaway(store_text.answered(item) if item else store_text.calendar(plan))
-        show.note(show.typed(f"{store_text.state(plan)}."))
+        show.takeaway(store_text.answer(item) if item else store_text.calendar_answer(plan))
+        show.note(" ".join(store_text.state_text(plan)))
         for line in plan.problems:
             show.error(line)
-        if item and (moved := store_text.since(plan)):
-            show.note("Data or formulas have changed since it was saved:")
+        if item and (moved := store_text.changes_since(plan)):
             rows = [(row_label(name), *both) for name, both in moved.items()]
-            show.small_table(("Result", "When saved", "Now"), rows)
+            heads = (message("saved.moved.result"), message("saved.moved.then"), message("saved.moved.now"))
+            show.small_table(heads, rows, caption=message("saved.moved"))
         links = (link_to(page, plan) for page in ((CALENDAR,) if calendar else (COMPUTE, MEMORY, PARALLEL)))
-        show.note("Open on", show.Html(" · ".join(links)))
+        show.note(message("saved.open"), show.Html(" · ".join(links)))
         _buttons(inputs, plan)
         if not plan.archived:
             _details(inputs, plan)
-        with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
+        with show.fold(message("saved.history"), key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
             if opened_.open:
                 with refusals():
                     _history(inputs, plan)
@@ -75,7 +81,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         with refusals():
             st.download_button(
-                "Export as JSON",
+                message("saved.export"),
                 partial(saved_as_json, plan, plan_store().comments(plan.id)),
                 f"{stem_of(plan.entry.name)}.json",
                 "application/json",
@@ -83,15 +89,16 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
                 on_click="ignore",
             )
         if plan.archived:
-            act("Put it back on the list", "restore", partial(_restore, inputs, plan.id))
-            with st.popover("Delete for good"):
-                show.note("The plan and its history are gone then, for everybody.")
-                act("Delete it", "forget", partial(_forget, inputs, plan))
+            act(message("saved.restore"), "restore", partial(_restore, inputs, plan.id))
+            with st.popover(message("saved.delete")):
+                show.note(message("saved.delete_detail"))
+                act(message("saved.delete_confirm"), "forget", partial(_forget, inputs, plan))
             return
         if plan.entry.kind == "plan":
-            st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
-        act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
-        act("Archive", "archive", partial(_archive, inputs, plan.id))
+            label = message("saved.compare")
+            st.button(label, key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
+        act(message("saved.duplicate"), "duplicate", partial(_duplicate, inputs, plan.id))
+        act(message("saved.archive"), "archive", partial(_archive, inputs, plan.id))
         comparison_list.way_there()
 
 
@@ -120,25 +127,29 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
 
     with st.form(inputs.key(f"kept_{plan.id}"), border=False):
         cells = st.columns([2, 1.4])
-        cells[0].text_input("Name", plan.entry.name, key=field(NAME), max_chars=limit("plan_name"))
+        cells[0].text_input(message("saved.name"), plan.entry.name, key=field(NAME), max_chars=limit("plan_name"))
         many = limit("plan_tags") * (limit("tag_chars") + 2)
-        cells[1].text_input(
-            "Tags", ", ".join(plan.tags), key=field(TAGS), max_chars=many, placeholder="final, Q3, with commas between"
-        )
-        st.text_area("Note", plan.note, key=field(NOTE), max_chars=limit("plan_note"), height=80)
-        st.form_submit_button("Save name, tags and note", on_click=submit)
+        tags, example = ", ".join(plan.tags), message("saved.tags_placeholder")
+        cells[1].text_input(message("saved.field.tags"), tags, key=field(TAGS), max_chars=many, placeholder=example)
+        st.text_area(message("saved.note"), plan.note, key=field(NOTE), max_chars=limit("plan_note"), height=80)
+        st.form_submit_button(message("saved.submit"), on_click=submit)
 
 
 def _history(inputs: Inputs, plan: SavedPlan) -> None:
     """All changes, and the way back to what the plan was before any of them."""
     history = plan_store().history(plan.id)
-    columns = (show.Column("Revision", numeric=True), show.Column("When", whole=True), "By", "What")
+    columns = (
+        show.Column(message("saved.history.revision"), numeric=True),
+        show.Column(message("saved.history.when"), whole=True),
+        message("saved.history.who"),
+        message("saved.history.changes"),
+    )
     rows = [
         [
             format_exact(change.revision),
-            store_text.moment(change.when),
+            store_text.moment_text(change.when),
             show.typed(change.who),
-            show.typed(store_text.change(change)),
+            store_text.change_text(change),
         ]
         for change in history
     ]
@@ -147,18 +158,20 @@ def _history(inputs: Inputs, plan: SavedPlan) -> None:
     if plan.archived or not earlier:
         return
     key = inputs.key(f"back_{plan.id}_{plan.revision}")
-    revision = st.selectbox("Go back to revision", earlier, key=key, width=200)
+    revision = st.selectbox(message("saved.history.select"), earlier, key=key, width=200)
     then = as_of(plan, history, revision)
     if then is None:
-        show.note(store_text.no_way_back(revision))
+        show.note(message("saved.history.lost", revision=float(revision)))
         return
     calendar = plan.entry.kind == "calendar"
-    show.takeaway(store_text.calendar(then) if calendar else store_text.answered(compare_plan(then.entry)))
-    if differs := store_text.back_to(edits_between(then, plan)):
+    show.takeaway(store_text.calendar_answer(then) if calendar else store_text.answer(compare_plan(then.entry)))
+    if differs := store_text.changed_fields(edits_between(then, plan)):
         cells = [[show.typed(cell) for cell in row] for row in differs]
-        show.small_table(("Differs", f"Revision {revision}", "Now"), cells, words=None)
+        then_head = message("saved.history.numbered", revision=float(revision))
+        show.small_table((message("saved.history.field"), then_head, message("saved.moved.now")), cells, words=None)
     act = partial(_do, partial(_go_back, plan, then))
-    st.button(f"Restore revision {revision}", key=f"{key}_do", icon=":material/history:", on_click=act)
+    label = message("saved.history.revert", revision=float(revision))
+    st.button(label, key=f"{key}_do", icon=":material/history:", on_click=act)
 
 
 # ------------------------------------------------------------------------------------------ clicks
@@ -182,14 +195,16 @@ def _change(id: str, revision: int, fields: dict[str, str]) -> None:
         st.session_state[_MINE] = fields
         return
     _forget_mine()
-    st.session_state[_MESSAGE] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
+    revised = float(changed.revision)
+    st.session_state[_MESSAGE] = message("saved.done.changed", plan=changed.entry.name, revision=revised)
 
 
 def _go_back(plan: SavedPlan, then: SavedPlan) -> None:
     now = plan_store().change(
         plan.id, plan.revision, entry=with_results(then.entry), note=then.note, tags=then.tags, who=who()
     )
-    text = f"“{now.entry.name}” is as it was at revision {then.revision}, and at revision {now.revision} now."
+    earlier, revision = float(then.revision), float(now.revision)
+    text = message("saved.done.reverted", plan=now.entry.name, earlier=earlier, revision=revision)
     st.session_state[_MESSAGE] = text
 
 
@@ -219,10 +234,10 @@ def _archive(inputs: Inputs, id: str) -> None:
 def _restore(inputs: Inputs, id: str) -> None:
     restored = plan_store().restore(id, who())
     inputs.put(PLAN.id, id)
-    st.session_state[_MESSAGE] = f"“{restored.entry.name}” is back on the list."
+    st.session_state[_MESSAGE] = message("saved.done.restored", plan=restored.entry.name)
 
 
 def _forget(inputs: Inputs, plan: SavedPlan) -> None:
     plan_store().forget(plan.id)
     inputs.put(PLAN.id, "")
-    st.session_state[_MESSAGE] = f"“{plan.entry.name}” is deleted."
+    st.session_state[_MESSAGE] = message("saved.done.deleted", plan=plan.entry.name)

@@ -1,4 +1,4 @@
-"""The what-if sweep, its questions: the plan, the two sides, and what the cells show and keep to."""
+"""What if, its question: two axes with their values, the result in the cells, and the limit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import streamlit as st
 
 from core.budget.equations import BudgetError
 from core.fields import Field, ParsedForm
+from core.messages import message
 from core.planning.estimate import estimate
 from core.planning.plan import Plan, Within
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
@@ -18,17 +19,16 @@ from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.sweep import RESULTS, Result, Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
 from core.units import QuantityError
 from core.views.plan.text import limit_text
-from core.views.sweep.text import clashing
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 
-_GOOD = "what_if:good"
+_VALID = "what_if:valid"
 
 
 @dataclass(frozen=True, slots=True)
 class SweepInputs:
-    """What was asked for: the plan itself, the sweep of it, and what its cells show."""
+    """The plan, its sweep, and the result that cells show."""
 
     plan: Plan
     sweep: Sweep
@@ -36,70 +36,69 @@ class SweepInputs:
 
 
 def read_inputs(inputs: Inputs) -> SweepInputs:
-    """The sweep of the form; a list that cannot be read stays what it was, and an axis that meets itself gives way."""
+    """Return the sweep of the form. An invalid list keeps its last valid values; two equal axes become different."""
     texts, values = inputs.reading.texts, inputs.reading.values
     plan = plan_of_texts(texts)
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
     if x is y:
         y = next(axis for axis in AXES.values() if axis is not x)
-        inputs.fail(clashing(x), f"Using {y.name} instead.")
+        inputs.fail(message("sweep.error.same_axis", axis=x.name), message("sweep.error.other_axis", axis=y.name))
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
-    result = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
-    if not result.answered:
+    sweep = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
+    if not sweep.answered:
         try:
             estimate(plan)
         except BudgetError as problem:
             texts, instead = first_possible(inputs, _answered, problem)
             inputs.fail(str(problem), instead)
-            plan, result = plan_of_texts(texts), _swept(inputs, texts, across, up, result.within)
-    return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
+            plan, sweep = plan_of_texts(texts), _swept(inputs, texts, across, up, sweep.within)
+    return SweepInputs(plan, sweep, RESULTS[values[RESULT.id]])
 
 
 def _swept(inputs: Inputs, texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, within: Within) -> Sweep:
-    """The sweep; where too many layouts would be tried, that of the first values of each side."""
+    """Return the sweep, of the first values of each side if it would try too many layouts."""
     try:
         return sweep_plan(texts, x, y, within)
     except BudgetError as problem:
-        message = str(problem)
+        too_many = str(problem)
     most = max(len(x.texts), len(y.texts))
     while most > 1:
         most = most * 3 // 4
         with suppress(BudgetError):
             sweep = sweep_plan(texts, replace(x, texts=x.texts[:most]), replace(y, texts=y.texts[:most]), within)
-            inputs.fail(message, f"Showing the first {most} values of each side.")
+            inputs.fail(too_many, message("sweep.error.first_values", values=float(most)))
             return sweep
     raise AssertionError("one plan is never too many")
 
 
 def _answered(reading: ParsedForm) -> Mapping[str, str]:
-    """The texts of a plan that has an answer."""
     estimate(plan_of_texts(reading.texts))
     return reading.texts
 
 
 def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAxis:
-    """The values of one side: those typed, else the last that could be read, else those around the plan's own."""
-    good: dict[tuple[str, str], str] = st.session_state.get(_GOOD, {})
-    text = inputs.reading.values[field.id]
-    here = (field.id, axis.id)
+    """Return the values of one side: those entered, else the last valid ones, else those around the plan’s."""
+    valid: dict[tuple[str, str], str] = st.session_state.get(_VALID, {})
+    text, here = inputs.reading.values[field.id], (field.id, axis.id)
     try:
         values = parse_values(axis, text)
-        st.session_state[_GOOD] = {**good, here: text}
-    except QuantityError as wrong:
-        text = good.get(here, "")
+        st.session_state[_VALID] = {**valid, here: text}
+    except QuantityError as problem:
+        text = valid.get(here, "")
         values = parse_values(axis, text)
-        used = f"Still using {text}." if text else "Using values around the plan’s own."
-        inputs.fail(wrong.about(field.label), used)
+        last = message("sweep.error.last_values", values=text) if text else message("sweep.error.default_values")
+        inputs.fail(problem.about(field.label), last)
     return SweptAxis(axis, values or default_values(axis, plan, inputs.reading.texts))
 
 
 def draw_question(inputs: Inputs, a: SweepInputs) -> None:
-    """The two sides, what the cells show, and what they keep to."""
-    deadline = sweep_within(None, a.plan)
-    own = "no limit" if math.isinf(deadline.days) else limit_text(deadline)
+    """Draw both axes, the result in the cells, and their limit."""
+    own = sweep_within(None, a.plan)
+    placeholder = message("sweep.field.no_limit") if math.isinf(own.days) else limit_text(own)
     with plan_sidebar.question():
-        for word, axis, values in (("Across", X, X_VALUES), ("up", Y, Y_VALUES)):
-            plan_sidebar.ask(inputs, word, axis, width=164)
-            plan_sidebar.ask(inputs, "", values, width=90)
-        plan_sidebar.ask(inputs, "show", RESULT, width=112)
-        plan_sidebar.ask(inputs, "within", DUE, width=78, placeholder=own)
+        plan_sidebar.ask(inputs, message("sweep.ask.x"), X, width=156)
+        plan_sidebar.ask(inputs, "", X_VALUES, width=90)
+        plan_sidebar.ask(inputs, message("sweep.ask.y"), Y, width=156)
+        plan_sidebar.ask(inputs, "", Y_VALUES, width=90)
+        plan_sidebar.ask(inputs, message("sweep.ask.result"), RESULT, width=112)
+        plan_sidebar.ask(inputs, message("sweep.ask.limit"), DUE, width=78, placeholder=placeholder)

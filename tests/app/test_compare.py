@@ -15,7 +15,6 @@ from core.planning.form.links import link_texts, texts_as_given
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
-from core.views.comparison import text_list
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.views.report.report import report_of
 from pages.common import show
@@ -143,7 +142,7 @@ def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
     app = with_plans(six, COMPUTE, n="3B")
     assert not bodies(app, "np-error")
     app.button(key=ADD[COMPUTE]).click().run()
-    assert stripped(bodies(app, "np-error")[0]).strip() == shown(text_list.full())
+    assert stripped(bodies(app, "np-error")[0]).strip() == shown(comparison_text.full())
     assert texts_of(plans(app)) == texts_of(six)
     app.switch_page(COMPARE.path).run()
     assert app.button(key="k_add_it").disabled
@@ -172,7 +171,7 @@ def test_a_file_that_was_taken_away_opens_as_the_same_comparison() -> None:
     app = opened(COMPARE, {})
     assert choose_file(app, written(entries)) == []
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
-    assert answer(app) == shown(comparison_text.sentence(compare_plans(entries), 0))
+    assert answer(app) == shown(" ".join(comparison_text.answer(compare_plans(entries), 0)))
 
 
 def test_a_file_loses_no_plan_that_is_there() -> None:
@@ -208,7 +207,7 @@ def test_a_link_alone_opens_the_comparison(count: int) -> None:
     app = with_plans(entries, base=str(count))
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
     assert base(app) == presets[-1][0]
-    assert answer(app) == shown(comparison_text.sentence(compare_plans(entries), count - 1))
+    assert answer(app) == shown(" ".join(comparison_text.answer(compare_plans(entries), count - 1)))
     (table,) = [body for body in bodies(app, "np-tabled") if "End-to-end time" in body]
     assert all(comparison_text.plan_name(compare_plan(one)) in said_on(app) for one in entries)
     assert table.count('<th scope="col"') == count + 1
@@ -224,7 +223,7 @@ def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
     assert texts_of((after[0], after[2])) == texts_of((before[0], before[2]))
     assert after[1].texts == {**before[1].texts, "count": "4096"}
     assert after[1].results == pytest.approx(with_saved_results(after[1]).results, rel=1e-5)
-    assert answer(app) == shown(comparison_text.sentence(compare_plans(after), 0))
+    assert answer(app) == shown(" ".join(comparison_text.answer(compare_plans(after), 0)))
     said = answer(app)
     app.text_input(key="p_count").set_value("many").run()
     (message,) = bodies(app, "np-error")
@@ -309,9 +308,8 @@ def test_results_of_an_older_link_are_shown_beside_those_of_now() -> None:
     kept = with_saved_results(examples()[0])
     old = Entry(kept.name, kept.texts, {**kept.results, "days": 2 * kept.results["days"]})
     app = with_plans((old, examples()[1]))
-    told = stripped(shown(comparison_text.since_kept(compare_plan(old))))
-    assert told
-    assert told in stripped(said_on(app))
+    (change,) = comparison_text.changed_text(compare_plan(old))
+    assert shown(change) in stripped(said_on(app))
     assert plans(app)[0].results["days"] == pytest.approx(old.results["days"], rel=1e-5)
 
 

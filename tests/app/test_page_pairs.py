@@ -26,20 +26,20 @@ NUMBER = r"\d(?:[\d.,]*\d)?"
 TIME = rf"({NUMBER} (?:[nµm]?s|min|h|days?|years?))"
 DEGREES = r"((?:(?:tensor|pipeline|context|expert|data) [\d,]+ (?:· )?)*(?:replicated|under ZeRO-\d|one accelerator))"
 FACTS = {
-    "days": rf"(?:tokens takes|[Ee]nd-to-end time:?|Yours takes|^\S.* takes(?= [^·]* for \$)) ?{TIME}",
+    "days": rf"(?:tokens takes|[Ee]nd-to-end time:?|Your plan:) ?{TIME}",
     "days, early and late": rf"(?:tokens takes|[Ee]nd-to-end time:?) ?{TIME} ?"
     rf"\(?(?:P10–P90: )?({NUMBER}(?: \w+)?–{TIME})",
     "days of the steps": rf"[Ss]teady-state time(?: of this layout)?: ?{TIME}",
     "days from the deadline": rf"90 days(?:: ✗|: ✓| by) {TIME}",
-    "dollars": rf"(?:for about|costs about|Yours takes [^$\n]* for|takes [^$\n]* for|Cost) ?(\${NUMBER}(?: [kMB])?)",
+    "dollars": rf"(?:for about|costs about|Your plan: [^$\n]*,|takes [^$\n]* for|Cost) ?(\${NUMBER}(?: [kMB])?)",
     "MFU over all hours": rf"(?:({NUMBER}%) end-to-end MFU|End-to-end MFU ?({NUMBER}%)"
     rf"|MFU ({NUMBER}%) over all hours)",
     "MFU of the steps": rf"(?:({NUMBER}%) steady-state MFU|steady-state MFU of ({NUMBER}%)"
     rf"|layout: {NUMBER} \w+ at ({NUMBER}%) MFU)",
-    "held": rf"(?:holds|Peak memory per accelerator) ?({NUMBER} [KMGT]iB) ?of ({NUMBER} [KMGT]iB)",
+    "peak memory": rf"Peak memory per accelerator ?({NUMBER} [KMGT]iB)(?= ?(?:fits|exceeds memory))",
     "too much": rf"({NUMBER} [KMGT]iB) ?(?:too much|over)",
-    "layout": rf"(?:(?:fastest|own) layout: |Layout|, under ){DEGREES}(?=:| · |Open)",
-    "idle": rf"({NUMBER}) of (?:them|{NUMBER}) idle",
+    "layout": rf"(?:(?:fastest|own) layout: |[Ll]ayout|, under ){DEGREES}(?=:| · |Open|[\d,]+ acc)",
+    "idle": rf"(?:({NUMBER}) of (?:them|{NUMBER}) idle|under ZeRO-\d({NUMBER}) accelerators? (?:is|are) idle)",
     "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
     "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
     "power": rf"(?:({NUMBER} [kMG]?W) of peak power|Peak power({NUMBER} [kMG]?W))",
@@ -74,7 +74,7 @@ ALWAYS = {
     "dollars": (COMPUTE, HOME, WHAT_IF, COMPARE, CALENDAR),
     "MFU over all hours": (COMPUTE, HOME, WHAT_IF, COMPARE),
     "MFU of the steps": (COMPUTE, HOME),
-    "held": (WHAT_IF, COMPARE),
+    "peak memory": (COMPARE,),
     "accelerator-hours": (CALENDAR,),
     "energy": (COMPARE, CALENDAR),
     "power": (COMPARE, CALENDAR),

@@ -12,12 +12,13 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event
 
+from core.messages import message
 from core.planning.comparison.entry import entry_of
 from core.store import engine
 from core.store.errors import StoreError
 from core.store.store import Store
 from pages.common.registry import COMPUTE, SAVED
-from tests.app.plan_pages import bodies, opened, words
+from tests.app.plan_pages import bodies, opened, stripped, words
 from tests.app.test_saved import press, save
 
 Fault = Callable[[Store], AbstractContextManager[None]]
@@ -89,16 +90,16 @@ def server_away(_: Store) -> Iterator[None]:
         yield
 
 
-UNREADABLE = "not a database that can be read"
+BROKEN = message("store.error.broken")
 FAULTS: dict[str, tuple[Fault, str]] = {
-    "the disk is full": (full_disk, "no room"),
-    "it may only be read": (by_each_connection("PRAGMA query_only = 1"), "read and not written"),
-    "another process holds it": (held_by_another, "Another process"),
-    "its file is half there": (with_file(lambda file: os.truncate(file, file.stat().st_size // 2 + 100)), UNREADABLE),
-    "its file is something else": (with_file(lambda file: file.write_text("Minutes of a meeting. " * 99)), UNREADABLE),
-    "its file is empty": (with_file(lambda file: os.truncate(file, 0)), UNREADABLE),
-    "a table is gone": (with_file(without_a_table), UNREADABLE),
-    "its server is away": (server_away, "cannot be reached"),
+    "the disk is full": (full_disk, message("store.error.full")),
+    "it may only be read": (by_each_connection("PRAGMA query_only = 1"), message("store.error.read_only")),
+    "another process holds it": (held_by_another, message("store.error.locked", wait=0.0)),
+    "its file is half there": (with_file(lambda file: os.truncate(file, file.stat().st_size // 2 + 100)), BROKEN),
+    "its file is something else": (with_file(lambda file: file.write_text("Minutes of a meeting. " * 99)), BROKEN),
+    "its file is empty": (with_file(lambda file: os.truncate(file, 0)), BROKEN),
+    "a table is gone": (with_file(without_a_table), BROKEN),
+    "its server is away": (server_away, message("store.error.away")),
 }
 
 
@@ -112,7 +113,7 @@ def test_a_fault_is_said_and_what_was_typed_is_saved_when_it_is_over(store: Stor
         app.text_input(key="p_tokens").set_value("3T").run()
         if any(button.key == "c_save_changes" for button in app.button):  # else it is said where that would stand
             press(app, "c_save_changes")
-        assert any(says in message for message in bodies(app, "np-error"))
+        assert any(says in stripped(body) for body in bodies(app, "np-error"))
         assert "secret" not in words(app)
         assert str(Path(store.where).parent) not in words(app)
         assert app.text_input(key="p_tokens").value == "3T"

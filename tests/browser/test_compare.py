@@ -15,6 +15,7 @@ from core.views.comparison import text
 from core.wording import plain
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPARE
+from pages.compare.columns import EDIT
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -33,7 +34,7 @@ def answer(page: Page) -> str:
 
 
 def told(entries: tuple[Entry, ...], base: int = 0) -> str:
-    return plain(text.sentence(compare_plans(entries), base)).replace("\N{NO-BREAK SPACE}", " ")
+    return plain(" ".join(text.answer(compare_plans(entries), base))).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def address(entries: tuple[Entry, ...]) -> str:
@@ -44,7 +45,7 @@ def test_a_change_that_overtakes_a_slow_answer_is_kept(open_page: OpenPage) -> N
     """A name, a number and a removal, each made before the browser has heard of the one before it."""
     page = open_page(address(examples()))
     page.get_by_role("button", name="Plan 3").click()
-    page.get_by_text("Change it in the sidebar", exact=True).click()
+    page.get_by_text(EDIT, exact=True).click()
     settle(page)
     page.evaluate("traffic.late = 700")
     name, count = page.get_by_label("Name", exact=True).nth(0), page.get_by_label(COUNT.label, exact=True)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.messages import message
 from core.planning.comparison.entry import entry_of
 from core.planning.form.plan_form import COUNT
 from core.store.locations import plan_store
@@ -213,7 +214,7 @@ def edit_first(page: Page) -> None:
 def open_save_box(page: Page) -> None:
     page.get_by_test_id("stPopoverButton").filter(has_text="Save").click()
     settle(page)
-    page.get_by_role("button", name="Take theirs").wait_for()
+    page.get_by_role("button", name=message("saved.conflict.take")).wait_for()
 
 
 def button(name: str) -> Callable[[Page], None]:
@@ -251,7 +252,9 @@ RUSHES = {
     "a cell": Rush(WHAT_IF, click_cell, ("p_mfu", "50%"), lambda: SWEEP),
     "Undo": Rush(COMPUTE, button("Undo"), ("p_model", "Llama 2 70B"), lambda: LLAMA, edit_first),
     "New": Rush(COMPUTE, button("New"), ("p_model", "Typed parameters"), lambda: LLAMA),
-    "Take theirs": Rush(COMPUTE, button("Take theirs"), ("p_n", "8B"), changed_by_somebody_else, open_save_box),
+    "a conflict": Rush(
+        COMPUTE, button(message("saved.conflict.take")), ("p_n", "8B"), changed_by_somebody_else, open_save_box
+    ),
     "an example of floats": Rush(
         FLOATS, button("Double rounding"), ("f_over", "format"), lambda: "f_over=nan&f_fmt=fp16",
         edits=(("f_x", "0.3"), ("f_fmt", "fp32"), ("f_x", "7")),

@@ -16,6 +16,7 @@ from core.planning.plan import OWN_SHAPE
 from core.views.plan.text import headline
 from core.wording import plain
 from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
+from pages.compare.columns import EDIT, PIN
 from tests.browser.conftest import open_from_menu, settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened
@@ -65,12 +66,12 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     go(page, "3 of 6 compared", COMPARE.url_path)
 
     page.get_by_role("button", name="Plan 2").click()
-    page.get_by_text("Make it the baseline", exact=True).click()
+    page.get_by_text(PIN, exact=True).click()
     settle(page)
     before = plans(page)
     enter(page.get_by_label("Name", exact=True).nth(0), AGREED)
     page.get_by_role("button", name="Plan 1").click()
-    page.get_by_text("Change it in the sidebar", exact=True).click()
+    page.get_by_text(EDIT, exact=True).click()
     settle(page)
     enter(page.get_by_label(COUNT.label, exact=True), "4096")
     after = plans(page)
@@ -173,7 +174,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     visitor.press("Compare")
     visitor.follow("2 of 6 compared", COMPARE.url_path)
     said = answer(page)
-    assert re.search(r"Your .*\b\d+%.* 90 days", said), said
+    assert re.search(r"No plan meets all limits\. The nearest, Your .*, misses the deadline", said), said
 
     # The mixture, with its stages, on whichever pool keeps the limits.
     visitor.follow(CALENDAR.title, CALENDAR.url_path)

@@ -23,7 +23,7 @@ BOXES: tuple[tuple[PageSpec, str], ...] = (
     (MEMORY, "Layout"),
     (PARALLEL, "Keep to"),
     (CALENDAR, "Fleet"),
-    (COMPARE, "Saved plans"),
+    (COMPARE, "Add saved plans"),
     (TENSORS, "More"),
 )
 """A page, and a box on it: of the page's own, of its title, and of the sidebar."""
@@ -54,7 +54,7 @@ def test_menu_opens_compare_while_the_box_that_filled_it_is_open(open_page: Open
     try:
         page = open_page(f"{COMPUTE.url_path}?{urlencode(PLAN)}")
         open_from_menu(page, SAVED)
-        open_box(page, "Compare several")
+        open_box(page, "Compare plans")
         box = page.get_by_test_id("stPopoverBody")
         box.get_by_role("combobox").fill("Navigation 8")
         page.get_by_role("option", name="Navigation 8").click()

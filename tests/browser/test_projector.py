@@ -88,7 +88,7 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     settle(page)
     expect(page.locator(".np-tour[open] [aria-current]")).to_have_text(TOURS[COMPARE.id][0].says)
     expect(page.locator(".np-answer").first).to_be_in_viewport()
-    page.get_by_label("Add a plan").press("p")  # in a field it is a letter
+    page.get_by_label("Example plan").press("p")  # in a field it is a letter
     expect(page.locator(".np-bar")).to_have_count(0)
     page.keyboard.press("Escape")
     page.locator("h1").click()

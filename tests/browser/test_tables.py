@@ -70,7 +70,7 @@ def test_what_stands_under_a_table_is_no_row_of_it(open_page: Callable[..., Page
     expect(table.locator("tfoot a")).to_have_count(3)
     rows = {next(iter(row.values())): row for row in downloaded(page, table)}
     assert rows.keys() >= {"End-to-end time", "Cost"}
-    assert "Open on" not in rows
+    assert "Open in" not in rows
     rents = [float(text) for plan, text in rows["Cost"].items() if plan.endswith(("H100", "H200", "B200"))]
     assert rents
     assert all(rent != float(f"{rent:.3g}") for rent in rents)

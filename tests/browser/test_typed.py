@@ -118,7 +118,7 @@ def checked(page: Page, *texts: str) -> None:
 def test_saved_plans(watched: Callable[[str], Page]) -> None:
     page = watched(SAVED.url_path)
     checked(page, *(one.name for one in plans()), *tags())
-    unfold(page, "Look at")
+    unfold(page, "Selected plan")
     page.get_by_role("option").nth(1).wait_for()
     checked(page)
     assert page.locator(".st-key-saved_list .np-scroll").evaluate(WIDER) <= 1

@@ -49,7 +49,7 @@ def test_a_click_on_a_cell_makes_it_the_plan(open_page: OpenPage) -> None:
     expect(value(page, COUNT.label)).to_have_value("2,048")
     expect(value(page, "MFU")).to_have_value("50%")
     said = page.locator(".np-answer small").inner_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert f"Yours takes {told} days" in said
+    assert f"Your plan: {told} days" in said
     assert page.locator(".board .xticks .tick").all_inner_texts() == ["512", "1,024", "2,048"]
     expect(page.locator("button[data-link]")).to_have_attribute("data-link", re.compile("p_count=2%2C048"))
     assert page.problems == []  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import strategies as st
 from sqlalchemy import event
 
@@ -15,6 +16,7 @@ from core.limits import limit
 from core.planning.comparison.entry import RESULTS, Entry, entry_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.store.engine import make_engine
+from core.store.errors import StoreError
 from core.store.rows import cleaned, tags_of
 from core.store.store import Store
 
@@ -54,3 +56,12 @@ def _empty() -> bytes:
     with TemporaryDirectory() as folder:
         Store.open(address(Path(folder))).close()
         return (Path(folder) / "napkin.db").read_bytes()
+
+
+@contextmanager
+def said(id: str, advice: str = "") -> Iterator[pytest.ExceptionInfo[StoreError]]:
+    """Fail unless this error is raised, with this advice."""
+    with pytest.raises(StoreError) as raised:
+        yield raised
+    (message,) = raised.value.args
+    assert (message.id, message.values["advice"].id if advice else "") == (id, advice)

@@ -239,7 +239,7 @@ def script(code: str) -> list[str]:
     ("code", "said"),
     [
         ("print('hello')", "ended before it was done"),
-        ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7. Its last words: no such"),
+        ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7. Its last line was: no such"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "when memory runs out"),
         ('print(\'{"refused": "because"}\')', "because"),
         ("print('x' * 5_000_000)", "ended before it was done"),
@@ -259,7 +259,7 @@ def test_whatever_the_process_does_there_is_an_answer(tmp_path: Path, code: str,
 def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
     refused = BuildRunner(WaitingLine(tmp_path), script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
     assert isinstance(refused, ModelRefused)
-    assert "stopped after 0.2 s" in refused.reason
+    assert "stopped after" in refused.reason
 
 
 @pytest.mark.process

@@ -40,7 +40,7 @@ def test_sweep_over_accelerators_keeps_entries_on_their_own() -> None:
     sweep = sweep_plan(ENTERED, kinds, SweptAxis(AXES["tokens"], ("15T",)), Within(90.0))
     assert sweep.plans == ((BARE, PLAN),)
     for column, plan in enumerate((BARE, PLAN)):
-        assert plan_from(ENTERED | sweep.sets(0, column)) == plan
+        assert plan_from(ENTERED | sweep.cell_overrides(0, column)) == plan
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -48,7 +48,7 @@ def test_sweep_over_prices_applies_them_to_every_accelerator(turned: bool) -> No
     sides = SweptAxis(AXES["accelerator kind"], (OTHER,)), SweptAxis(AXES["price"], ("1",))
     sweep = sweep_plan(ENTERED, *(sides[::-1] if turned else sides), Within(90.0))
     assert sweep.plans == ((replace(BARE, prices=(1.0, 1.0)),),)
-    assert plan_from(ENTERED | sweep.sets(0, 0)) == sweep.plans[0][0]
+    assert plan_from(ENTERED | sweep.cell_overrides(0, 0)) == sweep.plans[0][0]
 
 
 @pytest.mark.parametrize("pool", [Pool("theirs", OTHER, 64), Pool("theirs", OTHER, 64, prices=(3.0, 3.0))])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import accelerators
 from core.limits import limit
+from core.messages import message
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import (
     QUANTITIES,
@@ -53,7 +54,6 @@ from core.views.plan import text as plan_text
 from core.views.sweep import text as sweep_text
 from core.wording import apart_as_shown, dollars, rent
 from pages.common.figures import wire
-from tests.core.sentence_facts import says
 
 PAIRS = list(product({**PRESETS, **MEMORY_PRESETS}.items(), accelerators()))
 UNPRICED = next(device.name for device in accelerators() if math.isnan(device.price_low))
@@ -75,14 +75,13 @@ def of(texts: dict[str, str], name: str = "plan") -> ComparedPlan:
 def told(plans: list[ComparedPlan], base: int) -> list[str]:
     """Everything that is said of a comparison."""
     differings = differing_fields([plan.reading for plan in plans])
-    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differings, base)]
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differings)]
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
-        comparison_text.sentence(plans, base),
-        comparison_text.inputs_in_words(differings),
+        *comparison_text.answer(plans, base),
         comparison_text.bars_alt(plans, base),
-        *comparison_text.remarks(plans),
-        *(text for head, cells in rows for cell in (head, *cells) for text in cell),
+        *comparison_text.notices(plans),
+        *(text for _, cells in rows for cell in cells for text in cell),
         *(comparison_text.in_short(plan) for plan in plans),
     ]
 
@@ -174,13 +173,13 @@ def test_the_order_of_plans_changes_only_their_order() -> None:
     rows = {cell for _, cells in comparison_text.result_rows(plans, 1) for cell in cells}
     for order in permutations(plans):
         at = order.index(base)
-        assert comparison_text.sentence(order, at) == comparison_text.sentence(plans, 1)
+        assert comparison_text.answer(order, at) == comparison_text.answer(plans, 1)
         assert {cell for _, cells in comparison_text.result_rows(order, at) for cell in cells} == rows
         differings = differing_fields([plan.reading for plan in order])
         assert [row.field for row in differings] == [
             row.field for row in differing_fields([plan.reading for plan in plans])
         ]
-        assert sorted(comparison_text.remarks(order)) == sorted(comparison_text.remarks(plans))
+        assert sorted(comparison_text.notices(order)) == sorted(comparison_text.notices(plans))
 
 
 # ------------------------------------------------------------------------------------------ the net
@@ -205,15 +204,14 @@ def test_odd_plans_keep_their_column_and_say_why(odd: dict[str, str]) -> None:
     check([plan])
     check([of({}, "usual"), plan])
     check([plan, of(odd, "again"), of({}, "usual")])
-    text = " ".join(comparison_text.remarks([plan]))
+    ids = {said.id.rpartition(".")[2] for said in comparison_text.notices([plan])}
     if plan.answer is None:
         with pytest.raises(BudgetError, match=re.escape(plan.problem)):
             _ = plan.entry.answer
-        assert plan.problem in text
+        assert ids == {"no_answer"}
         return
-    a = plan.entry.answer
-    assert ("unknown" in text) == math.isnan(a.dollars.mid)
-    assert ("laid out" in text) == (plan.memory is None)
+    assert ("price" in ids) == math.isnan(plan.answer.dollars.mid)
+    assert ("layout" in ids) == (plan.memory is None)
 
 
 def test_results_are_those_of_the_answer() -> None:
@@ -239,8 +237,9 @@ def test_a_lead_is_over_the_baseline_or_else_over_the_next(values: list[float], 
         assert len(known) < 2 or math.isclose(known[0], known[1], rel_tol=1e-3)
         return
     assert values[results.plan] == known[0]
-    assert results.less == values[results.against] - values[results.plan] > 0
-    assert math.isclose(results.share * values[results.against], results.less)
+    less = values[results.against] - values[results.plan]
+    assert less > 0
+    assert math.isclose(results.share * values[results.against], less)
     if results.plan != base and math.isfinite(values[base]):
         assert results.against == base
     else:
@@ -251,16 +250,11 @@ def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
     slow, fast = of({"count": "512", "price": "2"}, "slow"), of({"count": "2,048", "price": "3"}, "fast")
     a, b = slow.entry.answer, fast.entry.answer
     for base in (0, 1):
-        text = comparison_text.sentence([slow, fast], base)
-        says(
-            text, "fast is soonest", comparison_text.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow"
-        )
-        says(
-            text,
-            "slow is cheapest",
-            comparison_text.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)),
-            "fast",
-        )
+        faster, cheaper = comparison_text.answer([slow, fast], base)
+        assert (faster.values["plan"], faster.values["against"]) == ("fast", "slow")
+        assert faster.values["days"] == apart_as_shown(a.middle.days, b.middle.days)
+        assert (cheaper.values["plan"], cheaper.values["against"]) == ("slow", "fast")
+        assert cheaper.values["dollars"] == apart_as_shown(b.dollars.mid, a.dollars.mid)
 
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
@@ -288,17 +282,13 @@ def test_bars_are_the_answers_with_their_ranges() -> None:
 def test_results_that_moved_are_both_said() -> None:
     entry = with_saved_results(entry_of("kept", {}))
     assert changed_results(compare_plan(entry)) == ()
-    assert comparison_text.since_kept(compare_plan(entry)) == ""
+    assert comparison_text.changed_text(compare_plan(entry)) == []
     days = entry.results["days"]
     for off, seen in ((1 + 5e-4, False), (1.05, True)):
         old = compare_plan(Entry(entry.name, entry.texts, {**entry.results, "days": days * off}))
         assert [row[0] for row in changed_results(old)] == ["days"] * seen
-        if seen:
-            says(
-                comparison_text.since_kept(old),
-                comparison_text.shown("days", days * off),
-                comparison_text.shown("days", days),
-            )
+        changes = [(said.values["before"], said.values["now"]) for said in comparison_text.changed_text(old)]
+        assert changes == [tuple(comparison_text.shown("days", value) for value in (days * off, days))] * seen
     assert with_saved_results(entry_of("none", {"find": "tokens", "gpu": UNPRICED, "within": "$5M"})).results == {}
 
 
@@ -362,53 +352,50 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
         plan_text.headline(a),
-        sweep_text.own(a, a.plan.within),
+        sweep_text.plan_text(a),
         calendar_text.rows(fleet)[0][-1],
-        comparison_text.sentence([plan], 0),
+        *comparison_text.answer([plan], 0),
         comparison_text.bars_alt([plan], 0),
     )
     assert all(money in text for text in results), results
 
 
-def test_the_soonest_is_said_with_its_probability_and_what_no_run_proved() -> None:
+def test_a_lead_has_its_probability_and_unproven_accelerators_a_notice() -> None:
     near = [of({"model": "Llama 3 70B", "gpu": gpu}, gpu) for gpu in ("H100 SXM", "MI300X", "H200 SXM")]
-    text = comparison_text.sentence(near, 0)
-    assert "% likely)" in text
-    assert "No published run used MI300X." in text
-    assert "H100 SXM." not in text.partition("No published")[2]
+    faster = comparison_text.answer(near, 0)[0]
+    assert (faster.id, faster.values["chance"] < 0.95) == ("comparison.fastest_likely", True)
+    assert [said.values["device"] for said in comparison_text.notices(near)] == ["MI300X"]
     chance = sooner_probability(near[0], near[2])
     assert chance + sooner_probability(near[2], near[0]) == pytest.approx(1)
     assert math.isnan(sooner_probability(near[0], of({"mfu": "40%"}, "typed")))
     apart = [of({"count": count}, count) for count in ("512", "2,048")]
-    assert "likely" not in comparison_text.sentence(apart, 0)
+    assert comparison_text.answer(apart, 0)[0].id == "comparison.fastest"
 
 
-def test_accelerators_that_stay_idle_are_said_beside_the_layout() -> None:
+def test_idle_accelerators_are_shown_with_the_layout() -> None:
     odd, even = (
         compare_plan(entry_of("", {"n": n, "tokens": "4T", "count": count}))
         for n, count in (("70B", "257"), ("2B", "256"))
     )
-    (cells,) = (cells for (heading, _), cells in comparison_text.result_rows([odd, even], 1) if heading == "Layout")
-    assert re.search(r" · \d+ of 257 idle$", cells[0][0])
-    assert "idle" not in cells[1][0]
+    cells = dict(comparison_text.result_rows([odd, even], 1))[message("row.layout")]
+    assert odd.memory
+    assert cells[0][1] == message("comparison.cell.idle", idle=257.0 - int(odd.memory.layout.accelerators))
+    assert cells[1][1] == ""
 
 
-def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
-    small, large = (
-        of({"n": "70B", "count": "8", "mfu": "40%"}, "small"),
-        of({"n": "70B", "count": "1,024", "tp": "8"}, "large"),
-    )
-    says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
-    says(
-        comparison_text.sentence([of({"n": "80B", "count": "16", "mfu": "40%"}, "two nodes"), small], 1),
-        "two nodes (it does not fit)",
-    )
+def test_a_leading_plan_that_does_not_fit_is_marked() -> None:
+    two, small = (of({"n": n, "count": count, "mfu": "40%"}, n) for n, count in (("80B", "16"), ("70B", "8")))
+    leads = comparison_text.answer([two, small], 1)[0].values["plan"]
+    assert (leads.id, leads.values["doubt"].id) == ("comparison.doubted", "comparison.doubt.memory")
 
 
-def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
+def test_equal_and_single_plans_have_answers_of_their_own() -> None:
     plan, same = of({}, "one"), of({}, "same")
-    says(comparison_text.sentence([plan, same], 0), "oth take the same", "; both cost the same")
-    says(comparison_text.sentence([plan], 0), "one takes", comparison_text.shown("days", plan.entry.answer.middle.days))
     none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
-    says(comparison_text.sentence([none, none], 0), "None")
-    says(comparison_text.sentence([none, plan], 0), "Only one of 2", "one takes")
+    ids = {
+        (plan, same): ["comparison.tied.days", "comparison.tied.dollars"],
+        (plan,): ["comparison.single"],
+        (none, none): ["comparison.no_answers"],
+        (none, plan): ["comparison.single"],
+    }
+    assert {plans: [said.id for said in comparison_text.answer(plans, 0)] for plans in ids} == ids

@@ -118,7 +118,7 @@ def sides(count: int) -> tuple[SweptAxis, SweptAxis]:
 
 def test_a_sweep_of_too_many_layouts_is_refused_and_one_of_fewer_is_not() -> None:
     texts = {field.id: field.default for field in PLAN_FORM.fields}
-    with pytest.raises(BudgetError, match="fewer values"):
+    with pytest.raises(BudgetError):
         sweep_plan(texts, *sides(limit("sweep_values")), Within(90.0))
     assert sweep_plan(texts, *sides(2), Within(90.0)).answered
 

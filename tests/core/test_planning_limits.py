@@ -25,7 +25,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS, MOST_WATTS
 from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import CERTAINTIES, PlanLimits, Within
+from core.planning.plan import CERTAINTIES, PlanLimits
 from core.planning.plan_limits import (
     SURE,
     Check,
@@ -44,7 +44,6 @@ from core.units import QuantityError
 from core.views.calendar import text as calendar_text
 from core.views.calendar import text_pools
 from core.views.comparison import text as comparison_text
-from core.views.comparison.text_limits import limit_rows, meeting_all
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.views.report.rows import plan_rows
@@ -95,18 +94,15 @@ def amounts_over(texts: dict[str, str]) -> dict[str, str]:
     """By how much a plan misses or meets its deadline at P50, as each page, table, and export writes it."""
     entry = entry_of("Ours", texts)
     compared, a = compare_plan(entry), estimate(plan_from(texts))
-    (check,) = (check for check in text_limits.limit_checks(a) if check.id == "deadline")
     s, _, calendar = placed(**texts)
     (line,) = (line for line in plan_rows(a) if line.key == "limit_deadline")
-    (_, cells) = limit_rows([compared])[0]
+    (_, cells) = comparison_text.limit_rows([compared])[0]
     return {
         "line": line_of(a),
         "calendar": calendar,
         "headline of the calendar": calendar_text.sentence(s, ways_to_pay(s, Prices())[0]),
         "table of a report": line.note,
-        "what if": sweep_text.own(a, Within(a.plan.limits.days)),
         "compare": cells[0][0],
-        "limits compared": "" if check.met else meeting_all([compared]),
     }
 
 
@@ -247,7 +243,7 @@ def test_the_memory_of_a_plan_without_a_layout_is_unknown() -> None:
     plan = compare_plan(entry_of("", texts))
     assert plan.layout_problem
     assert all_met(plan.limits) is None
-    assert "Meets all" not in comparison_text.sentence([plan], 0)
+    assert comparison_text.answer([plan], 0)[0].id == "comparison.limits.unknown"
     assert all_met(text_limits.limit_checks(estimate(plan_from(texts)))) is None
 
 
@@ -370,9 +366,9 @@ def test_a_cell_of_a_sweep_keeps_the_limits_that_its_plan_does(sure: str) -> Non
             assert result.meets_limits[row, column] == all(met[name] for name in ("deadline", "money", "power"))
             assert result.leaves_free[row, column] == met["memory"]
     assert 0 < result.meets_limits.sum() < 6
-    surely = "" if sure == "P50" else f" at {sure}"
-    says(sweep_text.sentence(result, recommend(result)), f"400 days, $60M, and 2 MW{surely}")
-    assert sweep_text.counted(result).endswith("leave 8% of memory free.")
+    assert sweep_text.limit_names(result)[0].id == "sweep.within.all"
+    confidence = [said.values["confidence"] for said in sweep_text.notices(result) if "confidence" in said.values]  # type: ignore[attr-defined]
+    assert confidence == [sure] * (sure != "P50")
 
 
 @every(
@@ -394,24 +390,20 @@ def test_a_cell_whose_cost_is_unknown_is_said_to_be_unknown(more: dict[str, str]
                 verdict = next(verdicts)
                 assert result.satisfies[row, column] == (met is True)
                 assert result.may_meet_limits[row, column] == (met is None)
-                assert {True: verdict == "yes", False: verdict.startswith("no"), None: "unknown" in verdict}[met], (
-                    verdict
-                )
+                assert verdict.id.rpartition(".")[2] == {True: "meets", False: "misses", None: "unknown"}[met]
         assert result.may_meet_limits.any()
-        said = f"{sweep_text.sentence(result, recommend(result))} {sweep_text.counted(result)}"
-        assert "unknown" in said
         if not result.satisfies.any():
-            assert "Nothing here fits and stays" not in said
+            assert sweep_text.answer(result, recommend(result))[0].id == "sweep.answer.unknown"
 
 
 def test_a_cell_that_leaves_too_little_memory_is_not_enough() -> None:
     free = swept(free="0%", lay="own")
-    share = 1 - float((free.memory / free.usable)[0, 0])
+    share = 1 - float((free["memory"] / free["usable"])[0, 0])
     tight = swept(free=f"{share + 0.001:.4f}", lay="own")
     assert free.satisfies[0, 0] == free.meets_limits[0, 0]
     assert tight.fits[0, 0]
     assert not tight.satisfies[0, 0]
-    assert any("little free" in row[-1] for row in sweep_text.table(tight, RESULTS["power"])[1])
+    assert "sweep.misses.headroom" in {miss.id for miss in sweep_text.verdict(tight, (0, 0)).values["misses"]}
 
 
 def searched_leaving(free: str) -> SearchResult:
@@ -464,12 +456,15 @@ def test_a_comparison_leads_with_the_plans_that_meet_all_limits() -> None:
             ("none", {"count": "512"}, {}),
         )
     )
-    says(comparison_text.sentence([small, large, none], 0), "Meets all limits: one of two, large (deadline")
-    says(comparison_text.sentence([small, none], 0), "Its limits are not all met: small", "misses 200 days by")
+    met = comparison_text.answer([small, large, none], 0)[0]
+    assert (met.id, met.values["plans"], met.values["limited"]) == ("comparison.limits.met", ["large"], 2)
+    missed = comparison_text.answer([small, none], 0)[0]
+    assert (missed.id, missed.values["plan"]) == ("comparison.limits.missed", "small")
+    assert [limit.id for limit in missed.values["missed"]] == ["limits.the.deadline"]
     tight = compare_plan(entry_of("tight", {**limits, "mw": "1 kW"}))
-    says(comparison_text.sentence([small, tight], 0), "None of two meets all limits: small")
-    assert "limit" not in comparison_text.sentence([none, none], 0)
-    rows = {head[0]: cells for head, cells in comparison_text.result_rows([small, large, none], 0)}
+    assert comparison_text.answer([small, tight], 0)[0].values["plan"] == "small"
+    assert not any(".limits." in said.id for said in comparison_text.answer([none, none], 0))
+    rows = dict(comparison_text.result_rows([small, large, none], 0))
     assert rows["Limit: Deadline"][2] == ("–", "")
     assert (rows["Limit: Deadline"][0][0].id, rows["Limit: Power limit"][1][0].id) == (
         "limits.outcome.missed",

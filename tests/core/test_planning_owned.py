@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 
+from core.messages import message
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
@@ -15,7 +16,7 @@ from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, scale_of, sweep_plan
+from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, sweep_plan
 from core.views.calendar import text as calendar_text
 from core.views.common.palette import LIGHT
 from core.views.common.rows import row_label
@@ -49,20 +50,21 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
     plans = [of("mine", price="0"), *(of(f"at {price or 'an unknown price'}", price=price) for price in others)]
     for base in range(len(plans)):
         rows = comparison_text.result_rows(plans, base)
-        (rents,) = (cells for (label, _), cells in rows if label == row_label("dollars"))
+        (rents,) = (cells for label, cells in rows if label == row_label("dollars"))
         assert rents[0][0] == plan_text.OWNED
-        assert "least" not in rents[0][1]
+        assert message("comparison.cell.least") not in rents[0][1]
         parts = [
-            comparison_text.sentence(plans, base),
-            *comparison_text.remarks(plans),
+            *comparison_text.answer(plans, base),
+            *comparison_text.notices(plans),
             comparison_text.bars_alt(plans, base),
             *map(comparison_text.in_short, plans),
             str(bars(plans, base, LIGHT)["layout"]["annotations"]),
         ]
-        assert not any("$0.00" in text or "mine** is cheapest" in text or "and cheapest" in text for text in parts)
+        assert not any("$0.00" in text or "mine** is cheapest" in text for text in parts)
         says(" ".join(parts), "owned")
     if len(others) == 2 and "" not in others:
-        says(comparison_text.sentence(plans, 0), "at 2 is cheapest to rent")
+        (rent,) = (said for said in comparison_text.answer(plans, 0) if said.id == "comparison.cheapest_rent")
+        assert rent.values["plan"] == "at 2"
 
 
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
@@ -85,9 +87,9 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     rents = RESULTS["dollars"]
     _, rows = sweep_text.table(own, rents)
     parts = [
-        sweep_text.sentence(own, chosen),
-        sweep_text.own(OWNED, Within(1e4)),
-        sweep_text.cell(own, (0, 0), scale_of(own, rents)),
+        *sweep_text.answer(own, chosen),
+        sweep_text.plan_text(OWNED),
+        sweep_text.cell_label(own, (0, 0), rents),
         *(text for row in rows for text in row),
     ]
     assert not any("$0.00" in text for text in parts)

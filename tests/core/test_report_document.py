@@ -122,7 +122,7 @@ def test_several_plans_are_told_beside_each_other() -> None:
     made = report(*entries)
     found = read(*entries)
     alone(found)
-    assert found.text("p.answer").startswith(shown(comparison_text.sentence(made.plans, 0)))
+    assert found.text("p.answer").startswith(shown(" ".join(comparison_text.answer(made.plans, 0))))
     for entry in entries:
         assert shown(plan_text.headline(entry.answer)) in found.text("p.answer")
         assert entry.name in found.text("th")

@@ -21,6 +21,7 @@ from core.store.store import Store
 from core.store.tables import COMMENTS
 from core.views.report.data import read_json, saved_as_json
 from tests.core import store_cases as cases
+from tests.core.store_cases import said
 
 PLAIN = entry_of("A plan", {"n": "8B"})
 
@@ -176,7 +177,7 @@ def test_a_change_between_reading_and_writing_is_not_overwritten(
         assert (archived.archived, archived.note, archived.revision) == (True, "theirs 0", 3)
         assert [change.who for change in store.history(saved.id)] == ["Ada", "Bo", ""]
     else:
-        with pytest.raises(StoreError, match="again and again"):
+        with said("store.error.races"):
             store.archive(saved.id, "Ada")
         assert {change.who for change in store.history(saved.id)} == {"Bo", ""}
         now = store.get(saved.id)
@@ -208,7 +209,7 @@ def test_the_first_plan_of_a_deleted_one_is_missed(store: Store) -> None:
     saved = store.archive(store.save(PLAIN).id)
     store.forget(saved.id)
     for act in (store.get, store.archive, store.duplicate, store.forget, lambda one: store.change(one, 2, name="x")):
-        with pytest.raises(StoreError, match="no longer here"):
+        with said("store.error.missing"):
             act(saved.id)
 
 
@@ -262,19 +263,19 @@ def test_pages_are_all_plans_once(store: Store) -> None:
 
 
 def test_caps_are_said_and_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StoreError, match="name"):
+    with said("store.error.name"):
         store.save(entry_of(" \u0000 ", {}))
     saved = store.save(entry_of("n" * 500, {}), "x" * 9999, [f"{i}{'t' * 99}" for i in range(99)], "o" * 999)
     assert len(saved.entry.name) == limit("plan_name")
     assert len(saved.note) == limit("plan_note")
     assert (len(saved.tags), max(map(len, saved.tags))) == (limit("plan_tags"), limit("tag_chars"))
     assert len(saved.owner) == limit("plan_owner")
-    with pytest.raises(StoreError, match="name"):
+    with said("store.error.name"):
         store.change(saved.id, 1, name="\n")
-    with pytest.raises(StoreError, match="characters"):
+    with said("store.error.long"):
         store.save(Entry("long", {**PLAIN.texts, "n": "7" * 30_000}))
     monkeypatch.setitem(LIMITS, "saved_plans", Limit(1, "plans", "a test"))
-    with pytest.raises(StoreError, match="Archive"):
+    with said("store.error.many"):
         store.duplicate(saved.id)
     assert store.find().total == 1
 

@@ -156,7 +156,7 @@ def test_the_last_plan_that_may_be_saved_is_saved_though_its_answer_is_lost(
     with losing(store, "after", 0):
         saved = store.save(entry_of("ours", {}))
     assert store.find().plans == (saved,)
-    with pytest.raises(StoreError, match="as many as there may be"):
+    with pytest.raises(StoreError, match="the maximum"):
         store.save(entry_of("ours", {}))
 
 

@@ -1,46 +1,49 @@
-"""What a running job had trained, and when: the result of every reader of logs, and the numbers that they share."""
+"""What a running job had trained by when: the result of every reader of logs, and what the readers share."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
+from core.messages import Message, message
 from core.number_text import QuantityError
 from core.units import parse_quantity
 
 Array = npt.NDArray[np.float64]
 Measure: TypeAlias = Literal["tokens", "samples", "steps"]
-"""What a log counts; samples and steps become tokens by the plan's length and batch."""
+"""What a log counts. Samples and steps become tokens by the plan's sequence length and batch."""
 
 Clock: TypeAlias = Literal["wall", "steps", "rates"]
-"""What the seconds of a log are: of the clock on the wall; step times added up; or steps divided by tokens per second
-and accelerator, which the tokens of a step and accelerator make seconds of."""
+"""What the seconds of a log are: wall-clock time, step times added up, or steps ÷ tokens per second and accelerator,
+which the tokens of a step and accelerator turn into seconds."""
+
+Line: TypeAlias = tuple[int, str]
+"""A line of a log: its number and text."""
 
 CSV = "CSV"
 EPOCH, LAST_MOMENT = 9e8, 7.2e9
-"""A time of at least so many seconds is a moment since 1970, not a time since the start; the other is in 2198."""
+"""A time from this many seconds on is a moment since 1970 instead of a time since the start; the last is in 2198."""
 _CLOCK = re.compile(r"(?:(\d{1,4}) days?, {0,4})?(\d{1,4}):(\d{2}):(\d{2}(?:\.\d{1,9})?)")
-_HOLDS_BACK = 0.5
-"""Share of what was gained that rows in the order of their time may go back together, before the times are doubted."""
+_MOST_BACK = 0.5
+"""Share of the gain by which rows sorted by time may go back in total before the times are doubted."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LoggedRun:
-    """What a job had trained by when, in the order of time.
+    """What a job had trained by when, sorted by time.
 
-    seconds: since the job began, or since its first row, by ``clock``. amounts: of ``measure``. began: moment of second
-    0 since 1970; NaN where times alone were logged. columns: names of time and amount as the file has them. rows: in
-    the file, or lines of it. missing, unreadable: rows left out; bad: line, text, and fault of the first that cannot be
-    read. resets: how often the logger's time began anew. format: what wrote the file. skipped: lines of something else.
-    rates: of ``measure`` per second, by the time of single steps; empty where none is logged. earlier: line and text of
-    the first row that is earlier than the one before it; empty for none.
+    seconds: since the job or its first row began, by ``clock``. amounts: of ``measure``. began: moment of second 0
+    since 1970; NaN without moments. columns: names of time and amount. rows: of the file. missing, unreadable: rows
+    left out. bad: the first that cannot be read. resets: how often the time started over. format: what wrote the file.
+    skipped: lines of something else. rates: of ``measure`` per second of single steps; empty without step times.
     """
 
     seconds: Array
@@ -51,43 +54,60 @@ class LoggedRun:
     rows: int
     missing: int
     unreadable: int
-    bad: str
+    bad: Message | str
     resets: int
     format: str = CSV
     skipped: int = 0
     clock: Clock = "wall"
     rates: Array = field(default_factory=lambda: np.zeros(0))
-    earlier: str = ""
 
 
-class UnreadableError(ValueError):
-    """A number of a log that cannot be used; the message says why."""
+def logged_run(
+    rows: Array,
+    measure: Measure,
+    columns: tuple[str, str],
+    bad: Sequence[Line],
+    *,
+    absolute: bool,
+    of: int,
+    missing: int,
+    **more: Any,
+) -> LoggedRun | None:
+    """Return the run of rows of time and amount; None if these do not rise.
+
+    Args:
+        bad: The rows that cannot be read.
+        absolute: Whether the times are moments since 1970.
+        of: Number of rows of the file.
+    """
+    seconds, amounts, resets = in_order(rows, absolute=absolute)
+    if len(seconds) < 2 or seconds[-1] <= seconds[0] or amounts[-1] <= amounts[0]:
+        return None
+    began = float(seconds[0]) if absolute else math.nan
+    seconds = seconds - (began if absolute else 0.0)
+    found = (measure, began, columns, of, missing, len(bad), quoted_line(*bad[0]) if bad else "", resets)
+    return LoggedRun(seconds, amounts, *found, **more)
 
 
-def quoted(line: int, text: str, why: str = "") -> str:
+def quoted_line(line: int, text: str) -> Message:
     """Return a line of a log as messages quote it."""
-    return f"line {line:,}, “{' '.join(text[:400].split())[:60]}”{f' ({why})' if why else ''}"
+    return message("actuals.line", line=float(line), text=" ".join(text[:400].split())[:60])
 
 
-def read_number(text: str, what: str, most: float) -> float:
-    """Return a finite number of 0 to ``most``; raises `UnreadableError`, and ``ValueError`` for what is no number."""
-    value = float(text.replace(",", ""))
-    if not math.isfinite(value):
-        raise UnreadableError(f"its {what} is not finite")
-    return checked(value, what, most)
+def read_number(text: str, most: float) -> float:
+    """Return a finite number from 0 to ``most``. Raises ``ValueError``."""
+    return checked(float(text.replace(",", "")), most)
 
 
-def checked(value: float, what: str, most: float) -> float:
-    """Return ``value``, from 0 to ``most``; raises `UnreadableError`."""
-    if not value >= 0:
-        raise UnreadableError(f"its {what} is negative")
-    if value > most:
-        raise UnreadableError(f"its {what} is more than {most:.3g}")
+def checked(value: float, most: float) -> float:
+    """Return a finite ``value`` from 0 to ``most``. Raises ``ValueError``."""
+    if not (math.isfinite(value) and 0 <= value <= most):
+        raise ValueError(f"{value} is not within 0 and {most}")
     return value
 
 
 def read_worded_time(text: str) -> float:
-    """Return the seconds of ``1:23:45``, of a date and time, or of ``3 h``; raises ``ValueError``."""
+    """Return the seconds of ``1:23:45``, of a date and time, or of ``3 h``. Raises ``ValueError``."""
     if clock := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
         return 86400 * days + 3600 * hours + 60 * minutes + seconds
@@ -98,39 +118,36 @@ def read_worded_time(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def check_size(text: str) -> list[str]:
-    """Return the lines of a log; raises `QuantityError` for more of them, or for longer ones, than are read."""
-    most, widest, rows = limit("upload_bytes"), limit("log_line_chars"), limit("log_rows")
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a log. Raises `QuantityError` for too many, or too long ones."""
+    most, widest, rows = float(limit("upload_bytes")), float(limit("log_line_chars")), float(limit("log_rows"))
     if len(text) > most:
-        raise QuantityError(f"The log has {len(text):,} characters; at most {most:,} are read. Leave rows out.")
+        raise QuantityError(message("actuals.error.long", characters=float(len(text)), most=most))
     lines = text.lstrip("\ufeff").splitlines()
     if len(lines) > rows:
-        raise QuantityError(f"The log has {len(lines):,} rows; at most {rows:,} are read. Leave some out.")
+        raise QuantityError(message("actuals.error.rows", rows=float(len(lines)), most=rows))
     longest = max(range(len(lines)), key=lambda at: len(lines[at]), default=0)
     if lines and len(lines[longest]) > widest:
-        raise QuantityError(
-            f"Line {longest + 1:,} of the log has {len(lines[longest]):,} characters; at most {widest:,} are read. "
-            "Leave columns out."
-        )
+        characters = float(len(lines[longest]))
+        raise QuantityError(message("actuals.error.wide", line=longest + 1.0, characters=characters, most=widest))
     return lines
 
 
 def in_order(rows: Array, *, absolute: bool) -> tuple[Array, Array, int]:
-    """Times, amounts, and how often the time began anew.
+    """Return times, amounts, and how often the time started over.
 
-    Rows are put in the order of time. Where amounts then go back again and again, the time was that of processes, one
-    after another: each goes on where the one before it ended. absolute: the times are moments, which never begin anew.
+    Rows are sorted by time. If amounts then go back again and again, the time was that of processes, one after another,
+    and each continues where the one before it ended. Moments (``absolute``) never start over.
     """
     if not len(rows):
         return np.zeros(0), np.zeros(0), 0
-    order = np.lexsort((rows[:, 1], rows[:, 0]))
-    seconds, amounts = rows[order].T
+    seconds, amounts = rows[np.lexsort((rows[:, 1], rows[:, 0]))].T
     back = -np.minimum(np.diff(amounts), 0).sum()
     starts = np.flatnonzero(np.diff(rows[:, 0]) < 0)
-    if len(starts) and not absolute and back > _HOLDS_BACK * (amounts.max() - amounts.min()):
+    if len(starts) and not absolute and back > _MOST_BACK * (amounts.max() - amounts.min()):
         ended = np.zeros(len(rows))
         ended[starts + 1] = rows[starts, 0]
-        own = rows[:, 0] + np.cumsum(ended)
+        continued = rows[:, 0] + np.cumsum(ended)
         if -np.minimum(np.diff(rows[:, 1]), 0).sum() < back:
-            return own, rows[:, 1].copy(), len(starts)
+            return continued, rows[:, 1].copy(), len(starts)
     return seconds, amounts, 0

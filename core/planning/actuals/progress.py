@@ -10,6 +10,7 @@ import numpy as np
 from core.budget.equations import BudgetError, Interval
 from core.formula import Explanation, Symbol, formula
 from core.limits import limit
+from core.messages import message
 from core.planning.actuals.logged_run import CSV, Array, LoggedRun
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.measured import OwnRun, parse_own_runs
@@ -148,8 +149,11 @@ def progress(log: LoggedRun, a: PlanEstimate) -> JobProgress:
     each, most = tokens_each(log, plan), limit("tokens")
     tokens = log.amounts * each
     if tokens.max() > most:
-        counted = f"{format_count(log.amounts.max())} {log.measure}, of {format_count(each)} tokens each by the plan"
-        raise BudgetError("tokens", f"The log counts {counted}: more than {format_count(most)} tokens.")
+        amount = float(log.amounts.max())
+        raise BudgetError(
+            "tokens",
+            message("actuals.error.tokens", amount=amount, measure=log.measure, each=each, most=float(most)),
+        )
     day_each = (each / whole.count if log.clock == "rates" else 1.0) / 86400
     since = log.seconds * day_each
     # What was trained before the first row took as long as its like did later.

@@ -56,11 +56,8 @@ class Differing:
 
 
 def effective_fields(reading: ParsedForm) -> frozenset[str]:
-    """The ids of the fields on which the answer to a plan depends.
-
-    What a search likes best moves none. A model that is known by its name needs no number of parameters, one of types
-    chosen by name none of its own, what is found is not given, and a rank is asked for where there are adapters.
-    """
+    """Return the ids of the fields on which a plan's answer depends: not those of another model, layout, precision, or
+    fine-tuning method, and not the one that is solved for."""
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
     own = values[LAYING.id] == OWN_LAYOUT
@@ -80,12 +77,12 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
 
 
 def same_value(form: ParsedForm, other: ParsedForm, field: Field) -> bool:
-    """Whether two plans say the same of a field; 1024 is 1,024, and nothing is nothing."""
+    """Return whether two plans have the same value of a field: 1024 is 1,024."""
     return form.texts[field.id] == other.texts[field.id] or form.values[field.id] == other.values[field.id]
 
 
 def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
-    """The fields in which not all plans say the same, in the form's order."""
+    """Return the fields in which plans differ, in the form's order."""
     counts = [effective_fields(reading) for reading in readings]
     differences: list[Differing] = []
     for field in PLAN_FORM.fields:
@@ -104,10 +101,9 @@ _TELLING = 3
 
 
 def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
-    """A name for the plan of ``texts``: model, tokens and accelerators, as far as they are given.
+    """Return a name for the plan of ``texts``: model, tokens, and accelerators.
 
-    Where one ``among`` the others has it already, also what tells the two apart: ``70B · 15T · 1,024 × H100 SXM · MFU
-    40%``.
+    If one ``among`` the others has it, also the fields that differ: ``70B · 15T · 1,024 × H100 SXM · MFU 40%``.
     """
     reading = PLAN_FORM.parse(texts)
     name = _named(plan_of(reading))
@@ -138,7 +134,7 @@ def _named(plan: Plan) -> str:
 
 
 def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names without the parts that all of them begin with, and that tell none of them from another."""
+    """Return names without the parts with which all of them begin."""
     parts = [name.split(_BETWEEN) for name in names]
     same = 0
     if len(names) > 1:
@@ -148,7 +144,7 @@ def short_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def unique(name: str, taken: Collection[str]) -> str:
-    """``name``, cut to what a name may have, with a number where it is taken."""
+    """Return ``name``, cut to the longest name allowed, with a number if it is taken."""
     most = limit("plan_name")
     text, number = name[:most], 1
     while text in taken:
@@ -158,7 +154,7 @@ def unique(name: str, taken: Collection[str]) -> str:
 
 
 def distinct(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The same plans, the later of two with one name numbered."""
+    """Return the same plans, the later of two with one name numbered."""
     result: list[Entry] = []
     for entry in entries:
         name = unique(entry.name, [other.name for other in result])
@@ -177,15 +173,18 @@ SAME = 5e-4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedPlan:
-    """A plan in a comparison. answer: None where there is none, and why then says the reason. memory: None where the
-    plan cannot be laid out, and unlaid then is the reason; or where there is no answer."""
+    """A plan in a comparison.
+
+    answer: None without a result; ``problem`` is the reason. memory: None without a result or for an invalid layout;
+    ``layout_problem`` is the reason.
+    """
 
     entry: Entry
     reading: ParsedForm
-    answer: PlanEstimate | None
-    memory: MemoryEstimate | None
-    problem: str
-    layout_problem: LayoutError | None
+    answer: PlanEstimate | None = None
+    memory: MemoryEstimate | None = None
+    problem: str = ""
+    layout_problem: LayoutError | None = None
     told_apart: str = ""
 
     @property
@@ -217,33 +216,32 @@ class ComparedPlan:
 
 
 def compare_plan(entry: Entry) -> ComparedPlan:
-    """A plan with its answer."""
-    plan = _answered(tuple(entry.texts[field.id] for field in PLAN_FORM.fields))
-    return ComparedPlan(entry, plan.reading, plan.answer, plan.memory, plan.problem, plan.layout_problem)
+    """Return a plan with its answer."""
+    return replace(_answered(tuple(entry.texts[field.id] for field in PLAN_FORM.fields)), entry=entry)
 
 
 def compare_plans(entries: Sequence[Entry]) -> tuple[ComparedPlan, ...]:
-    """Plans with their answers, and with names that tell them apart."""
+    """Return plans with their answers, and with short names that differ."""
     names = short_names([entry.name for entry in entries])
     return tuple(replace(compare_plan(entry), told_apart=name) for entry, name in zip(entries, names, strict=True))
 
 
 @cached("answers_kept")
 def _answered(texts: tuple[str, ...]) -> ComparedPlan:
-    """The same of a plan's texts in the form's order, by which it is kept."""
+    """Return the plan of texts in the form's order, which are its key."""
     entry = Entry("", {field.id: text for field, text in zip(PLAN_FORM.fields, texts, strict=True)})
     try:
-        a = entry.answer
+        plan = ComparedPlan(entry, entry.reading, entry.answer)
     except BudgetError as problem:
-        return ComparedPlan(entry, entry.reading, None, None, str(problem), None)
+        return ComparedPlan(entry, entry.reading, problem=str(problem))
     try:
-        return ComparedPlan(entry, entry.reading, a, a.memory, "", None)
+        return replace(plan, memory=entry.answer.memory)
     except LayoutError as problem:
-        return ComparedPlan(entry, entry.reading, a, None, "", problem)
+        return replace(plan, layout_problem=problem)
 
 
 def with_saved_results(entry: Entry) -> Entry:
-    """A plan with the results of now; with none where it has no answer."""
+    """Return a plan with its current results; with none if it has no answer."""
     a = compare_plan(entry).answer
     return replace(entry, results=results_of(a) if a else {})
 
@@ -289,19 +287,19 @@ QUANTITY = {quantity.id: quantity for quantity in QUANTITIES}
 
 
 def result(plan: ComparedPlan, quantity: Quantity) -> Interval:
-    """What a plan comes to; all NaN where that is unknown."""
+    """Return a result of a plan with its range; all NaN if unknown."""
     return quantity.of(plan.answer, plan.memory) if plan.answer else UNKNOWN
 
 
 def middles(plans: Sequence[ComparedPlan], quantity: Quantity) -> tuple[float, ...]:
-    """The middle of a result of every plan; NaN where unknown."""
+    """Return the median of a result of every plan; NaN if unknown."""
     return tuple(result(plan, quantity).mid for plan in plans)
 
 
 def sooner_probability(plan: ComparedPlan, other: ComparedPlan) -> float:
-    """How likely it is that a plan's run ends before another's, by the same people; NaN where an MFU is typed.
+    """Return the probability that a plan's run ends before another's by the same team; NaN if an MFU is entered.
 
-    What a team reaches of its steps moves both alike; as far as like runs of one lab differ, they move apart.
+    A team's run efficiency moves both alike. They move apart as far as like runs of one lab differ.
     """
     a, b = plan.answer, other.answer
     if a is None or b is None or not (a.plan.expects_mfu and b.plan.expects_mfu):
@@ -311,14 +309,14 @@ def sooner_probability(plan: ComparedPlan, other: ComparedPlan) -> float:
 
 
 def change(value: float, base: float) -> float:
-    """``value`` as a share more than ``base``; NaN where either is unknown or there is nothing to be a share of."""
+    """Return ``value`` ÷ ``base`` − 1; NaN if either is unknown or the base is 0."""
     if value == base:
         return 0.0
     return (value - base) / base if base else math.nan
 
 
 def least(values: Sequence[float]) -> tuple[int, ...]:
-    """Where the least of the known values stand, several where they are the same; none where all of them are."""
+    """Return the indices of the lowest known values; none if all known values are equal."""
     known = [value for value in values if math.isfinite(value)]
     if not known:
         return ()
@@ -328,26 +326,25 @@ def least(values: Sequence[float]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The plan with the least of something, held against the baseline, or where it is that itself, the next best."""
+    """The plan with the lowest result, compared with the baseline, or if it is the baseline, with the next best."""
 
     plan: int
     against: int
-    less: float
     share: float
 
 
 def lead(values: Sequence[float], base: int) -> Lead | None:
-    """Who leads by having less; None where the first two are the same, or fewer than two are known."""
+    """Return the plan with the lowest result; None if the first two are equal, or fewer than two are known."""
     order = sorted((i for i, value in enumerate(values) if math.isfinite(value)), key=lambda i: values[i])
     if len(order) < 2 or len(least(values)) != 1:
         return None
     first = order[0]
     against = base if base in order and base != first else order[1]
-    return Lead(first, against, values[against] - values[first], -change(values[first], values[against]))
+    return Lead(first, against, -change(values[first], values[against]))
 
 
 def changed_results(plan: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
-    """Results that were kept with a plan and are others now: name, then and now, in the units of `RESULTS`."""
+    """Return results that have changed since a plan was saved: name, before, and now, in the units of `RESULTS`."""
     if plan.answer is None:
         return ()
     now, then = results_of(plan.answer), plan.entry.results
@@ -386,7 +383,7 @@ def _placed(texts: tuple[str, ...]) -> CalendarResult:
 
 
 def with_results(entry: Entry) -> Entry:
-    """A plan or calendar with the results of now; with none where it has no answer."""
+    """Return a plan or calendar with its current results; with none if it has no answer."""
     if entry.kind == "plan":
         return with_saved_results(entry)
     item = calendar_result(entry)

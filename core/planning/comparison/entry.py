@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from core.fields import LINK_VERSION, VERSION, Form, ParsedForm, clipped
 from core.limits import limit
+from core.messages import message
 from core.planning.cost.form import CALENDAR_FORM
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
@@ -109,13 +110,10 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
     if len(text) > most and len(plans) > 1:
         plans.pop()  # its end is missing, so what it says of itself would be another plan
     if len(text) > most:
-        sentences.append(
-            f"The link’s plans have {len(text):,} characters; {most:,} are read, so some plans or fields are lost."
-        )
+        sentences.append(message("comparison.error.link_long", characters=float(len(text)), most=float(most)))
     if len(plans) > limit("compared_plans"):
-        sentences.append(
-            f"The link has {len(plans)} plans; a comparison holds {limit('compared_plans')}, the first of them."
-        )
+        first_ones = float(limit("compared_plans"))
+        sentences.append(message("comparison.error.link_plans", plans=float(len(plans)), most=first_ones))
     for i, packed in enumerate(plans[: limit("compared_plans")]):
         name, *items = packed.split(_ITEM)
         given = {k: _unescaped(value) for k, dot, value in (item.partition(_VALUE) for item in items) if dot}
@@ -123,8 +121,8 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
         texts = {PLAN_FORM.key(k): (v,) for k, v in (first | given).items() if not k.startswith(_RESULT)}
         plan_texts, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
         first = first or {k: v for k, v in given.items() if not k.startswith(_RESULT)}
-        display = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
-        sentences += [f"“{clipped(display)}”: {line}" for line in about]
+        display = cleaned(_unescaped(name), limit("plan_name")) or str(message("comparison.unnamed", number=i + 1.0))
+        sentences += [message("comparison.error.field", plan=clipped(display), problem=line) for line in about]
         known = {k: v for k, v in results.items() if k in RESULTS and math.isfinite(v)}
         entries.append(replace(entry_of(display, plan_texts), results=known))
     return tuple(entries), tuple(sentences)

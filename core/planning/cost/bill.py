@@ -161,9 +161,8 @@ class CostOption:
     def total(self) -> Interval:
         """All known lines, ends with ends; unknown where the main line is."""
         if not all(line.known for line in self.lines if line.main):
-            return _UNKNOWN
-        known = [line.amount for line in self.lines if line.known]
-        return Interval(*(sum(getattr(amount, side) for amount in known) for side in _SIDES))
+            return UNKNOWN
+        return total_of([line.amount for line in self.lines if line.known])
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -171,8 +170,17 @@ class CostOption:
         return tuple(line.id for line in self.lines if not line.known)
 
 
-_SIDES = ("low", "mid", "high")
-_UNKNOWN = Interval(math.nan, math.nan, math.nan)
+SIDES = ("low", "mid", "high")
+UNKNOWN = Interval.point(math.nan)
+
+
+def total_of(amounts: Sequence[Interval]) -> Interval:
+    """Return amounts added end by end; unknown if one is."""
+    if not all(amount.known for amount in amounts):
+        return UNKNOWN
+    return Interval(*sorted(sum(getattr(amount, side) for amount in amounts) for side in SIDES))
+
+
 COST_OPTIONS = ("rented", "reserved", "owned")
 
 
@@ -190,7 +198,7 @@ def explain(ways: Sequence[CostOption]) -> list[Explanation]:
 
 def energy_of(s: Schedule) -> Interval:
     """Watt-hours of all runs; unknown where the power of the accelerator is."""
-    return _sum([run.answer.energy for run in s.runs])
+    return total_of([run.answer.energy for run in s.runs])
 
 
 def peak_of(s: Schedule) -> float:
@@ -208,15 +216,9 @@ def peak_of(s: Schedule) -> float:
 def idle_of(s: Schedule) -> Interval:
     """Idle accelerator-hours of the fleet while it is held, none where rounding alone leaves some; ends in order,
     whichever way they go."""
-    ends = [(getattr(s.held_hours, side), getattr(s.used_hours, side)) for side in _SIDES]
+    ends = [(getattr(s.held_hours, side), getattr(s.used_hours, side)) for side in SIDES]
     values = [0.0 if used > held * (1 - 1e-12) else float(idle_hours(held=held, used=used)) for held, used in ends]
     return Interval(min(values), values[1], max(values))
-
-
-def _sum(amounts: Sequence[Interval]) -> Interval:
-    if not all(amount.known for amount in amounts):
-        return _UNKNOWN
-    return Interval(*(sum(getattr(amount, side) for amount in amounts) for side in _SIDES))
 
 
 def _rented(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
@@ -228,14 +230,14 @@ def _rented(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
         return [result.about(placed.run.name) for result, placed in zip(results, s.runs, strict=True)]
 
     needs = ("rented",) if plan.owned else ("price",) if math.isnan(low) else ()
-    paid = _UNKNOWN if needs else _sum([run.answer.dollars for run in s.runs])
+    paid = UNKNOWN if needs else total_of([run.answer.dollars for run in s.runs])
     lines = [BillLine("rent", paid, needs, main=True, explained=explain)]
     if p.held:
         idle = idle_of(s)
         middle = s.runs[0].answer.middle.price
         prices = zip((idle.low, idle.mid, idle.high), (low, middle, high), strict=True)
         amounts = [float(rent(hours=hours, price=price)) for hours, price in prices]
-        interval = _UNKNOWN if needs else Interval(*amounts)
+        interval = UNKNOWN if needs else Interval(*amounts)
         lines.append(BillLine("idle", interval, needs, explained=lambda: _explain_idle(s, middle)))
     return tuple(lines)
 
@@ -248,7 +250,7 @@ def _explain_idle(s: Schedule, price: float) -> list[Explanation]:
 def _reserved(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     needs = tuple(name for name in ("reserved", "term") if math.isnan(getattr(p, name)))
     if needs:
-        return (BillLine("reservation", _UNKNOWN, needs, main=True),)
+        return (BillLine("reservation", UNKNOWN, needs, main=True),)
 
     def values(days: float) -> dict[str, float]:
         terms = float(max(1, math.ceil(days / p.term - 1e-9)))
@@ -263,7 +265,7 @@ def _reserved(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
 def _owned(s: Schedule, p: Prices) -> tuple[BillLine, ...]:
     used = {"capital": p.capital, "accelerators": float(s.fleet.accelerators), "years": p.years}
     energy = energy_of(s)
-    bill = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else _UNKNOWN
+    bill = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else UNKNOWN
     power = {"energy": energy.mid, "price": p.kwh}
     return (
         _over_days(s, "capital", capital_used, used, ("capital", "years"), p, main=True),
@@ -301,7 +303,7 @@ def _over_days(
     """A line that grows with the days of the calendar."""
     needs = _missing(p, names)
     if needs:
-        return BillLine(id, _UNKNOWN, needs, main)
+        return BillLine(id, UNKNOWN, needs, main)
 
     def explain() -> list[Explanation]:
         return [rule.explain(days=s.ends.mid, **values).about(id)]

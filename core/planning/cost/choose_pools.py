@@ -19,9 +19,9 @@ from core.limits import cached, limit
 from core.planning.calendar.form import MOST, RUN_FIELDS, CalendarRequest, calendar_request
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import Prices, peak_of
+from core.planning.cost.bill import UNKNOWN, Prices, peak_of, total_of
 from core.planning.cost.form import CALENDAR_FORM, prices_of
-from core.planning.cost.pool_bill import pool_cost, pool_costs, total_of
+from core.planning.cost.pool_bill import pool_cost, pool_costs
 from core.planning.form.plan_form import plan_as_given
 from core.planning.plan import CERTAINTIES, Plan
 from core.planning.plan_limits import SURE, Check, all_checks, all_met, check_of, keeps_limit
@@ -66,7 +66,7 @@ WEEK = 7
 _SURE, _SURER = CERTAINTIES[SURE], 0.95
 """What most would call sure, and what is asked of a plan that has to be so sure."""
 
-_UNKNOWN, _NOTHING = Interval.point(math.nan), Interval.point(0.0)
+_NOTHING = Interval.point(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class PoolChoice:
     pool: Pool
     accelerators: int
     schedule: Schedule | None = None
-    dollars: Interval = _UNKNOWN
+    dollars: Interval = UNKNOWN
     limits: tuple[Check, ...] = ()
     problem: str = ""
 
@@ -218,7 +218,7 @@ class _Asked:
         """What the rest of the fleet costs that is held whether it works or not, until the runs of a choice end."""
         s, held = choice.schedule, [pool for pool in self.fleet.pools if pool.holding != "rented"]
         if s is None:
-            return _UNKNOWN
+            return UNKNOWN
         taken = {self.pool.name: choice.accelerators}
         rest = [replace(pool, accelerators=pool.accelerators - taken.get(pool.name, 0)) for pool in held]
         return total_of([pool_cost(s, pool, self.prices).total for pool in rest if pool.accelerators > 0])

@@ -17,6 +17,8 @@ from core.formula import Explanation
 from core.planning.calendar.pools import Pool
 from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.planning.cost.bill import (
+    SIDES,
+    UNKNOWN,
     BillLine,
     CostOption,
     Prices,
@@ -24,11 +26,10 @@ from core.planning.cost.bill import (
     costs,
     idle_hours,
     power_bill,
+    total_of,
     yearly_lines,
 )
 
-_SIDES = ("low", "mid", "high")
-_UNKNOWN = Interval(math.nan, math.nan, math.nan)
 _NOTHING = Interval.point(0.0)
 
 _ROUNDING = 1e-9
@@ -72,13 +73,6 @@ class PoolCost:
         return total_of((self.work, self.idling, self.power))
 
 
-def total_of(amounts: Sequence[Interval]) -> Interval:
-    """Amounts together, ends with ends; unknown where one is."""
-    if not all(amount.known for amount in amounts):
-        return _UNKNOWN
-    return Interval(*sorted(sum(getattr(amount, side) for amount in amounts) for side in _SIDES))
-
-
 def ways_to_pay(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
     """The schedule rented, reserved and owned; where it has pools, each as it is held, and no other way."""
     if not s.fleet.pools:
@@ -120,16 +114,16 @@ def _hours(s: Schedule, pool: Pool, runs: Sequence[ScheduledRun]) -> PoolHours:
     begin = max(0.0, float((pool.first - s.start).days)) if pool.first else 0.0
     last = float((pool.last - s.start).days + 1) if pool.last else math.inf
     ends: list[float] = []
-    for side, span in zip(_SIDES, ("low", "middle", "high"), strict=True):
+    for side, span in zip(SIDES, ("low", "middle", "high"), strict=True):
         calendar_end = float(getattr(s.ends, side))
         closes = last if pool.holding == "reserved" and math.isfinite(last) else min(last, calendar_end)
         ends.append(max([begin, closes, *(getattr(run, span).end for run in runs)]))
     days = Interval(*sorted(end - begin for end in ends))
     held = days.through(lambda days: float(accelerator_hours(accelerators=pool.accelerators, seconds=86400 * days)))
     used = total_of([run.answer.range_of("hours") for run in runs] or [_NOTHING])
-    spare = [float(idle_hours(held=getattr(held, side), used=getattr(used, side))) for side in _SIDES]
+    spare = [float(idle_hours(held=getattr(held, side), used=getattr(used, side))) for side in SIDES]
     spare = [
-        hours if hours > _ROUNDING * getattr(held, side) else 0.0 for side, hours in zip(_SIDES, spare, strict=True)
+        hours if hours > _ROUNDING * getattr(held, side) else 0.0 for side, hours in zip(SIDES, spare, strict=True)
     ]
     return PoolHours(held, used, Interval(min(spare), spare[1], max(spare)), days)
 
@@ -166,7 +160,7 @@ def _rented(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: I
 
 def _reserved(pool: Pool, hours: PoolHours, extra: Interval) -> PoolCost:
     if pool.prices is None:
-        return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, needs=("pool_price",))
+        return PoolCost(pool, hours, UNKNOWN, UNKNOWN, needs=("pool_price",))
     price = sum(pool.prices) / 2
 
     def steps() -> tuple[Explanation, ...]:
@@ -185,10 +179,10 @@ def _at(hours: Interval, prices: tuple[float, float]) -> Interval:
 def _owned(pool: Pool, hours: PoolHours, runs: Sequence[ScheduledRun], extra: Interval, p: Prices) -> PoolCost:
     """Capital over the days held, shared out by the hours that work and those that do not."""
     energy = total_of([run.answer.energy for run in runs] or [_NOTHING])
-    power = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else _UNKNOWN
+    power = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else UNKNOWN
     power = power if runs else _NOTHING
     if math.isnan(pool.capital + pool.years):
-        return PoolCost(pool, hours, _UNKNOWN, _UNKNOWN, power, ("pool_capital",))
+        return PoolCost(pool, hours, UNKNOWN, UNKNOWN, power, ("pool_capital",))
     values = {"capital": pool.capital, "accelerators": float(pool.accelerators), "years": pool.years}
     each = float(capital_used(days=1 / (24 * pool.accelerators), **values))
 

@@ -1,4 +1,4 @@
-"""What a sweep can sweep: fields of a plan that are a number or a choice, and the values that they take."""
+"""Axes of a sweep: fields of a plan, numbers or choices, with the values that they take."""
 
 from __future__ import annotations
 
@@ -13,123 +13,107 @@ from core.budget.equations import Interval
 from core.fields import Field
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import limit
+from core.messages import message
 from core.planning.form.layout import BATCH, CONTEXT, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, PIPELINE, TENSOR
 from core.planning.form.plan_form import ACCELERATOR, COUNT, MFU, MODEL_NAME, PARAMETERS, PRICE, SEQ_LEN, TRAINED
 from core.planning.plan import OWN_LAYOUT, TYPED, Batch, Plan
-from core.units import QuantityError, QuantityText, format_count
+from core.units import QuantityError, format_count
 
 Want: TypeAlias = Literal["less", "more", ""]
-"""What a person would rather have of something, all else enough: fewer accelerators and a lower MFU to rest on, more
-tokens. Empty: neither."""
+"""Which of two sufficient values a planner prefers; empty for neither."""
 
-Centre: TypeAlias = Callable[[Plan], float]
+Center: TypeAlias = Callable[[Plan], float]
 
 _DOUBLINGS = 3
-"""Steps of a ladder on each side of the plan's own value."""
+"""Steps of a ladder on each side of the plan’s value."""
 
 _LEAST = 7
-"""Steps of a ladder at least: it goes on upwards where it cannot go down."""
+"""Minimum length of a ladder: it continues upward where it cannot go down."""
 
 _OPTIONS = 7
-"""Accelerators around the plan's own."""
+"""Accelerators around the plan’s."""
 
 _USUAL_LENGTH = 8_192
-"""Tokens of a sequence, by which batches of sequences and of tokens are put in order."""
+"""Tokens of a sequence, by which batches of sequences and of tokens are ordered."""
+
+_ITEM = re.compile(r"\s*\$?\d{1,3}(?:,\d{3})+(?!\d)[^,;\n]*|[^,;\n]+")
+"""One value of a list: 1,024 is one number, 512,1024 are two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One field of a plan that can be swept.
+    """A field of a plan that can be swept.
 
-    name: how it is called among the others. phrase_template: one of its values in a sentence. usual: values that are
-    tried beside
-    the plan's own. ladder: tried are doublings of what this gives. want: which of two that are enough one would take.
+    name: its option in the menu, which links store. usual: default values. ladder: center of values that double.
     """
 
     field: Field
     name: str
-    phrase_template: str
     usual: tuple[str, ...] = ()
-    ladder: Centre | None = None
+    ladder: Center | None = None
     want: Want = ""
 
     @property
     def id(self) -> str:
-        """The field's id."""
+        """The field’s id."""
         return self.field.id
 
     @property
-    def chosen(self) -> bool:
+    def is_choice(self) -> bool:
         """Whether its values are options and not numbers."""
         return bool(self.field.options)
 
-    def sets(self, text: str) -> dict[str, str]:
-        """The texts of a plan that a value sets: another size of a model is one of unknown layers, and what a layout is
-        made of belongs to one's own."""
-        own = {LAYING.id: OWN_LAYOUT} if self.field in OWN_LAYOUT_FIELDS else {}
-        return {self.id: text} | own | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
+    def overrides(self, text: str) -> dict[str, str]:
+        """Return the texts of a plan that a value sets: another size is a model of unknown layers, and a degree is one
+        of a custom layout."""
+        layout = {LAYING.id: OWN_LAYOUT} if self.field in OWN_LAYOUT_FIELDS else {}
+        return {self.id: text} | layout | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
 
     def changes(self, text: str, plan: Plan) -> dict[str, str]:
-        """The texts that a value sets in ``plan``: none where it is the size of its model, whose layers it keeps."""
+        """Return the texts that a value changes in ``plan``: none for the size of its own model, whose layers it
+        keeps."""
         known = plan.catalog_model if self.id == PARAMETERS.id else None
-        return {} if known and text == format_count(known.active) else self.sets(text)
+        return {} if known and text == format_count(known.active) else self.overrides(text)
 
-    def own(self, plan: Plan, texts: Mapping[str, str]) -> str:
-        """The text that the plan has: of a known model's parameters, their number."""
+    def plan_text(self, plan: Plan, texts: Mapping[str, str]) -> str:
+        """Return the plan’s value as text; for a known model’s parameters, their number."""
         if self.id == PARAMETERS.id and plan.catalog_model:
             return format_count(plan.catalog_model.active)
         return texts[self.id]
 
-    def format_value(self, text: str) -> str:
-        """A value as it stands at a cell."""
-        if not text:
-            return self.field.placeholder or "usual"
-        value = self.field.parse(text)
-        if self.ladder and isinstance(value, float) and value >= 1:
-            return format_count(value)
-        written = re.sub(r"\s*%", " %", text.strip())
-        number = value.mid if isinstance(value, Interval) and value.low == value.high else value
-        return QuantityText(written, number) if isinstance(number, float) else written
 
-    def phrase(self, text: str) -> str:
-        """A value in a sentence."""
-        return self.phrase_template.format(self.format_value(text))
+def _doubling(field: Field, name: str, ladder: Center, want: Want = "") -> Axis:
+    return Axis(field, name, ladder=ladder, want=want)
 
 
-def _numbers(field: Field, name: str, text: str, ladder: Centre, want: Want = "") -> Axis:
-    return Axis(field, name, text, ladder=ladder, want=want)
+def _active_parameters(plan: Plan) -> float:
+    return float(plan.catalog_model.active) if plan.catalog_model else plan.parameters
 
 
 AXES: Mapping[str, Axis] = {
     axis.name: axis
     for axis in (
-        _numbers(COUNT, "accelerators", "{} accelerators", lambda p: p.accelerators, "less"),
-        Axis(ACCELERATOR, "accelerator kind", "{}"),
-        Axis(MFU, "MFU", "an MFU of {}", ("25%", "30%", "35%", "40%", "45%", "50%", "55%", "60%"), want="less"),
-        Axis(PRICE, "price", "${}/h"),
-        _numbers(
-            PARAMETERS,
-            "parameters",
-            "{} parameters",
-            lambda p: float(p.catalog_model.active) if p.catalog_model else p.parameters,
-            "more",
-        ),
-        _numbers(TRAINED, "tokens", "{} tokens", lambda p: p.tokens, "more"),
-        _numbers(SEQ_LEN, "sequence length", "sequences of {}", lambda p: float(p.seq_len), "more"),
-        Axis(BATCH, "global batch", "a batch of {}", tuple(f"{size}M tokens" for size in (1, 2, 4, 8, 16, 32))),
-        _numbers(MICRO_BATCH, "micro-batch", "micro-batches of {}", lambda p: float(p.layout.micro_batch), "more"),
-        _numbers(TENSOR, "tensor parallel", "tensor {}", lambda p: float(p.layout.tensor)),
-        _numbers(PIPELINE, "pipeline parallel", "pipeline {}", lambda p: float(p.layout.pipeline)),
-        _numbers(CONTEXT, "context parallel", "context {}", lambda p: float(p.layout.context)),
+        _doubling(COUNT, "accelerators", lambda plan: plan.accelerators, "less"),
+        Axis(ACCELERATOR, "accelerator kind"),
+        Axis(MFU, "MFU", ("25%", "30%", "35%", "40%", "45%", "50%", "55%", "60%"), want="less"),
+        Axis(PRICE, "price"),
+        _doubling(PARAMETERS, "parameters", _active_parameters, "more"),
+        _doubling(TRAINED, "tokens", lambda plan: plan.tokens, "more"),
+        _doubling(SEQ_LEN, "sequence length", lambda plan: float(plan.seq_len), "more"),
+        Axis(BATCH, "global batch", tuple(f"{size}M tokens" for size in (1, 2, 4, 8, 16, 32))),
+        _doubling(MICRO_BATCH, "micro-batch", lambda plan: float(plan.layout.micro_batch), "more"),
+        _doubling(TENSOR, "tensor parallel", lambda plan: float(plan.layout.tensor)),
+        _doubling(PIPELINE, "pipeline parallel", lambda plan: float(plan.layout.pipeline)),
+        _doubling(CONTEXT, "context parallel", lambda plan: float(plan.layout.context)),
     )
 }
-"""What people plan by, each by its name."""
+"""The axes by name."""
 
 
 def default_values(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Texts around the plan's own, which is one of them: a ladder of doublings, usual values, or other options."""
-    own = axis.own(plan, texts)
-    if axis.chosen:
+    """Return texts around the plan’s, which is one of them: doublings, usual values, or other options."""
+    own = axis.plan_text(plan, texts)
+    if axis.is_choice:
         return _comparable_accelerators(plan.device)
     if axis.ladder:
         return _ladder(axis, axis.ladder(plan), own)
@@ -142,41 +126,24 @@ def default_values(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[st
 
 
 def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
-    """A typed list, ``512, 1024, 2048``, in order and each once; options in the order in which they were typed.
+    """Return the values of a list such as ``512, 1024, 2048``, sorted and each once; options keep their order.
 
-    Raises `QuantityError` naming the value that cannot be read, and for more values than a side has room for.
+    Raises `QuantityError` for a value that cannot be read, and for too many values.
     """
-    parts = _separate(axis, text[: limit("sweep_chars")])
+    names = {name.lower(): name for name in axis.field.options}
+    items: list[str] = [item.strip() for item in _ITEM.findall(text[: limit("sweep_chars")])]
+    parts = [names.get(item.lower(), item) for item in items if item]
     for part in parts:
         axis.field.parse(part)
-    ordered = tuple(dict.fromkeys(parts)) if axis.chosen else _ordered(axis, parts)
+    ordered = tuple(dict.fromkeys(parts)) if axis.is_choice else _ordered(axis, parts)
     most = limit("sweep_values")
     if len(ordered) > most:
-        raise QuantityError(f"{len(ordered)} values; a side of a sweep has room for {most}.")
+        raise QuantityError(message("sweep.error.values", values=float(len(ordered)), most=float(most)))
     return ordered
 
 
-def _separate(axis: Axis, text: str) -> list[str]:
-    """The values of a list: between semicolons, or commas where a value has none of its own."""
-    if ";" in text:
-        return [item.strip() for item in text.split(";") if item.strip()]
-    if axis.chosen:
-        names = {name.lower(): name for name in axis.field.options}
-        items = filter(None, (item.strip() for item in text.split(",")))
-        return [names.get(item.lower(), item) for item in items]
-    parts: list[str] = []
-    for item in filter(None, (piece.strip() for piece in re.split(r",\s+|\n", text))):
-        inside = [part for part in item.split(",") if part]
-        # 1,024 is a number; 512,1024 are two.
-        if len(inside) > 1 and not re.match(r"\$?\d{1,3}(,\d{3})+(?!\d)", item):
-            parts += inside
-        else:
-            parts.append(item.strip(","))
-    return parts
-
-
 def _ordered(axis: Axis, texts: Sequence[str]) -> tuple[str, ...]:
-    """From the least to the most, of texts that mean the same the first; what stands for no number first of all."""
+    """Return texts from least to most, the first of equal ones, with what is no number first."""
     table: dict[float, str] = {}
     for text in texts:
         table.setdefault(_size(axis.field.parse(text)), text)
@@ -184,7 +151,6 @@ def _ordered(axis: Axis, texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _size(value: Any) -> float:
-    """Where a value stands among others of its field."""
     if isinstance(value, Interval):
         return value.mid
     if isinstance(value, Batch):
@@ -194,34 +160,32 @@ def _size(value: Any) -> float:
     return -1.0 if value is None or math.isnan(value) else float(value)
 
 
-def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
-    rows: list[tuple[float, str]] = []
-    power = -_DOUBLINGS
-    while power <= _DOUBLINGS or len(rows) < _LEAST:
-        text = format_count(max(1.0, round(centre * 2.0**power)))
+def _ladder(axis: Axis, center: float, own: str) -> tuple[str, ...]:
+    texts = [own]
+    for power in range(-_DOUBLINGS, 64):
+        if power > _DOUBLINGS and len(texts) > _LEAST:
+            break
+        size = center * 2.0**power
+        text = (own if power == 0 else "") or format_count(max(1.0, round(size)))
         try:
-            value = axis.field.parse(text)
+            axis.field.parse(text)
         except QuantityError:
             if power > 0:
                 break
         else:
-            if power == 0 and own:
-                text = own
-            if centre * 2.0**power >= 1:
-                rows.append((value, text))
-        power += 1
-    return _ordered(axis, (own, *(text for _, text in rows)))
+            texts += [text] if size >= 1 else []
+    return _ordered(axis, texts)
 
 
 def _comparable_accelerators(here: Accelerator) -> tuple[str, ...]:
-    """The plan's accelerator with those of its maker nearest to it."""
-    names = [a.name for a in accelerators() if a.vendor == here.vendor and _comparable(a, here)]
+    """Return the plan’s accelerator and its nearest alternatives: same vendor, at most a generation apart, and not much
+    less memory."""
+    names = [
+        a.name
+        for a in accelerators()
+        if a.vendor == here.vendor
+        and abs(a.generation - here.generation) <= 1
+        and not a.memory_bytes < 0.75 * here.memory_bytes
+    ]
     start = min(max(0, names.index(here.name) - _OPTIONS // 2), max(0, len(names) - _OPTIONS))
     return tuple(names[start : start + _OPTIONS])
-
-
-def _comparable(accelerator: Accelerator, here: Accelerator) -> bool:
-    """Whether one would take the other's place: of about its time, with not much less memory."""
-    return (
-        abs(accelerator.generation - here.generation) <= 1 and not accelerator.memory_bytes < 0.75 * here.memory_bytes
-    )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from core.fields import Field, choice, optional
 from core.limits import limit
+from core.messages import message
 from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import TYPED, parse_within
 from core.planning.sweep.axes import AXES
@@ -13,14 +14,14 @@ from core.planning.sweep.sweep import RESULTS
 from core.training.precision import USUAL_POLICY
 from core.units import QuantityError
 
-SWEEP = "sweep"
-"""The part of the form."""
+_PART = "sweep"
 
 
 def _list(text: str) -> str:
-    """Values of one side; which ones can be read hangs on what is swept (`core.planning.sweep.axes.typed`)."""
+    """Return the values of one side as one line; `core.planning.sweep.axes.parse_values` reads them."""
     if len(text) > limit("sweep_chars"):
-        raise QuantityError(f"{len(text):,} characters are more than {limit('sweep_chars')}.")
+        most = float(limit("sweep_chars"))
+        raise QuantityError(message("sweep.error.long", characters=float(len(text)), most=most))
     return " ".join(text.split())
 
 
@@ -30,30 +31,28 @@ def _values(id: str, label: str) -> Field:
         label,
         "",
         _list,
-        part=SWEEP,
-        placeholder="near yours",
+        part=_PART,
+        placeholder=message("sweep.field.near"),
         max_chars=limit("sweep_chars"),
-        help=f"Up to {limit('sweep_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
-        "other options around the plan’s own.",
+        help=message("sweep.field.values_help", most=float(limit("sweep_values"))),
     )
 
 
-X = choice("x", "Across", tuple(AXES), "accelerators", part=SWEEP)
-Y = choice("y", "Up", tuple(AXES), "parameters", part=SWEEP)
-X_VALUES, Y_VALUES = _values("xs", "Values across"), _values("ys", "Values up")
-RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=SWEEP)
+X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", part=_PART)
+Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", part=_PART)
+X_VALUES = _values("xs", message("sweep.field.x_values"))
+Y_VALUES = _values("ys", message("sweep.field.y_values"))
+RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", part=_PART)
 DUE = optional(
     OWN_DEADLINE,
-    "Deadline",
+    message("sweep.field.limit"),
     parse_within,
     nothing=None,
-    part=SWEEP,
-    help="What a cell has to keep to: a time such as 90 days, or money such as $5M. Empty: the plan’s "
-    "deadline, or no limit where it has none.",
+    part=_PART,
+    help=message("sweep.field.limit_help"),
 )
 
 SWEEP_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)
-"""All of them."""
 
 
 _PLAN = {
@@ -117,4 +116,3 @@ SWEEP_PRESETS: Mapping[str, Mapping[str, str]] = {
         ys="1, 2, 4, 8, 16, 32, 64",
     ),
 }
-"""The presets of the sweep."""

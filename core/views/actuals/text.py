@@ -189,8 +189,6 @@ def read(p: JobProgress) -> list[Message]:
         said.append(message("actuals.read.no_stops"))
     if log.format != CSV:
         said.append(message("actuals.read.median" if len(log.seconds) > 2 else "actuals.read.mean"))
-    if log.earlier:
-        said.append(message("actuals.read.sorted", row=log.earlier))
     if log.missing:
         said.append(message("actuals.read.missing", rows=float(log.missing)))
     if log.unreadable:

@@ -7,10 +7,12 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from core.budget.equations import Interval
+from core.messages import message
 from core.planning.comparison.comparison import QUANTITY, ComparedPlan, result
 from core.views.common.chart import Figure, as_typed, axis, figure, label, lying_bars, rows_axis, rule, whiskers
 from core.views.common.palette import Palette
-from core.views.comparison.text import problem_text, shown
+from core.views.comparison.text import ranged, shown, shown_of
 from core.views.plan.charts import AxisScale, scale_for
 
 _ROW = 54
@@ -52,7 +54,7 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
                     label(palette, shown(name, interval.mid), x=interval.high / scale.size, **paper, **here)
                 )
             else:
-                text = "no answer" if plans[i].answer is None else problem_text(plans[i], name, interval.mid)
+                text = shown_of(plans[i], name, interval.mid) if plans[i].answer else message("comparison.short.none")
                 annotations.append(label(palette, text, palette.muted, x=0, **here))
         if base in drawn and len(plans) > 1:
             line = {"color": palette.muted, "width": 1, "dash": "dot"}
@@ -86,13 +88,16 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: AxisScale, colour: str
             thickness=1.2,
             width=5,
         ),
-        customdata=[
-            f"{shown(name, item.mid)} ({shown(name, item.low)} to {shown(name, item.high)})" for _, item in rows
-        ],
+        customdata=[_hover(name, item) for _, item in rows],
     )
+
+
+def _hover(name: str, item: Interval) -> str:
+    value, spread = shown(name, item.mid), ranged(name, item)
+    return message("comparison.bar", value=value, range=spread) if spread else value
 
 
 def _name(plan: ComparedPlan, base: bool) -> str:
     lines = textwrap.wrap(plan.short_name, _WIDE, max_lines=2, placeholder="…") or [""]
     text = "<br>".join(as_typed(line) for line in lines)
-    return f"<b>{text}</b><br>baseline" if base else text
+    return f"<b>{text}</b><br>{message('comparison.bar.base')}" if base else text

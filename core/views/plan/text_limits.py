@@ -45,8 +45,13 @@ def limit_name(limited: Limited) -> Message:
     return message(NAMES[limited])
 
 
+def limit_in_sentence(limited: Limited) -> Message:
+    """Return the name of a limit in a sentence."""
+    return message(_THE[limited])
+
+
 def _the(checks: Sequence[Check]) -> list[Message]:
-    return [message(_THE[check.id]) for check in checks]
+    return [limit_in_sentence(check.id) for check in checks]
 
 
 def _amount(check: Check, value: float) -> Amount:

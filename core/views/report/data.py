@@ -1,4 +1,4 @@
-"""Plans as JSON, and read back from a file that anybody may have written."""
+"""Plans as JSON, and plans read from a file of any origin."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from core.data_version import data_version
 from core.fields import LINK_VERSION, VERSION, clipped
 from core.limits import limit
+from core.messages import message
 from core.models.configs.json_text import ConfigError, read_object
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.estimate import PlanEstimate
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from core.views.report.data_fields import FileFields
 
 KIND = "napkin plans"
-"""What the file says that it is."""
+"""Kind of file, which the file names."""
 
 
 class PlansFileError(ValueError):
-    """A file that holds no plans; the message says what is wrong with it."""
+    """A file without valid plans."""
 
 
 def as_json(report: Report) -> str:
-    """Each plan's texts and results, with the edition of data and formulas that they came from."""
+    """Return each plan's texts and results, with the version of data and formulas that made them."""
     plans = [
         {
             "name": plan.name,
@@ -52,7 +53,7 @@ def as_json(report: Report) -> str:
 
 
 def _row(row: Row) -> dict[str, str | float]:
-    """A row with what it has: numbers in full, in the base unit; unknown ones are missing."""
+    """Return a row with all digits in base units, without unknown numbers."""
     numbers = {"value": row.value, "pessimistic": row.pessimistic, "optimistic": row.optimistic}
     known = {name: number for name, number in numbers.items() if isinstance(number, str) or math.isfinite(number)}
     texts = {"key": row.key, "label": row.label, "unit": row.unit, "note": row.note, "formula": row.formula}
@@ -60,7 +61,7 @@ def _row(row: Row) -> dict[str, str | float]:
 
 
 def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str:
-    """Return a saved plan as a file that `read_json` reads, or a saved calendar, with all that is kept about it."""
+    """Return a saved plan as a file that `read_json` reads, or a saved calendar, with note, tags, and comments."""
     item = {
         "name": plan.entry.name,
         "texts": dict(plan.entry.texts),
@@ -79,7 +80,7 @@ def _written(kind: str, about: Mapping[str, str], plans: Sequence[Mapping[str, A
 
 
 def _of_layout(applied: PlanEstimate) -> dict[str, Any]:
-    """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
+    """Return the layout with its step and launch settings, and the sentence on it."""
     layout = {field.name: int(getattr(applied.step.layout, field.name)) for field in fields(applied.step.layout)}
     return {
         "sentence": plain(layout_headline(applied)),
@@ -93,26 +94,27 @@ def _of_layout(applied: PlanEstimate) -> dict[str, Any]:
 
 
 def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The plans of a file of `as_json`, with their results of then, and what is to be said about them.
+    """Return the plans of a file of `as_json` with their saved results, and notices about them.
 
-    Texts of an older version are translated. What a plan does not say has its default; what cannot be read is a problem
-    of the plan's reading. Raises `PlansFileError` for text that holds no plans.
+    Texts of an older version are translated, missing fields have their defaults, and invalid ones are problems of the
+    plan's reading. Raises `PlansFileError` for a file without valid plans.
     """
     result = _checked(text)
     sentences: list[str] = []
     most = limit("compared_plans")
     if len(result.plans) > most:
-        sentences.append(f"The file has {len(result.plans)} plans; a comparison holds {most}, the first of them.")
+        sentences.append(message("report.file.first_plans", plans=float(len(result.plans)), most=float(most)))
     entries: list[Entry] = []
     for i, plan in enumerate(result.plans[:most]):
-        name = cleaned(plan.name, limit("plan_name")) or f"Plan {i + 1}"
+        name = cleaned(plan.name, limit("plan_name")) or str(message("comparison.unnamed", number=i + 1.0))
         named = {PLAN_FORM.key(name): (value,) for name, value in plan.texts.items()}
         texts, about = PLAN_FORM.from_address({**named, VERSION: (str(result.version),)})
-        sentences += [f"“{clipped(name)}”: {line.replace('The link', 'The file')}" for line in about]
+        about = [line.replace("The link", "The file") for line in about]
+        sentences += [message("report.file.field", plan=clipped(name), problem=line) for line in about]
         results = {name: value for name, value in plan.results.items() if name in RESULTS}
         entries.append(replace(entry_of(name, texts), results=results))
     if result.knowledge and result.knowledge != data_version():
-        sentences.append("The file was made with other data or formulas than Napkin has now: results may be others.")
+        sentences.append(message("report.file.other_data"))
     return tuple(entries), tuple(dict.fromkeys(sentences))
 
 
@@ -128,7 +130,7 @@ def _checked(text: str) -> FileFields:
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = clipped(".".join(str(part) for part in first["loc"]))
-        raise PlansFileError(f"This is no file of plans: “{where}”, {first['msg'].lower()}.") from None
+        raise PlansFileError(message("report.file.invalid", field=where, problem=first["msg"])) from None
     if result.kind != KIND:
-        raise PlansFileError(f"The file says that it is “{clipped(result.kind)}”, not “{KIND}”.")
+        raise PlansFileError(message("report.file.other_kind", kind=clipped(result.kind), expected=KIND))
     return result

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from core.data_version import data_version
 from core.formula import DerivationStep, Explanation, derivation
 from core.limits import cached
+from core.messages import message
 from core.planning.comparison.comparison import ComparedPlan, differing_fields, effective_fields
 from core.planning.estimate import PlanEstimate
 from core.planning.form.plan_form import PLAN_FORM
@@ -58,6 +59,26 @@ _DRAW = """for (const place of document.querySelectorAll("[data-figure]")) {
   Plotly.newPlot(place, figure.data, figure.layout, { staticPlot: true })
 }"""
 """Draws every picture of a document with plotly.js."""
+
+_LABELS: Mapping[str, str] = {
+    "no_answer": message("report.no_answer"),
+    "link": message("report.link"),
+    "how": message("report.how"),
+    "comparison": message("report.section.comparison"),
+    "each": message("report.section.each"),
+    "shared": message("report.section.shared"),
+    "run": message("report.section.run"),
+    "launch": message("report.section.launch"),
+    "runs": message("report.section.runs"),
+    "memory": message("report.section.memory"),
+    "numbers": message("report.section.numbers"),
+    "inputs": message("report.section.inputs"),
+    "bars_picture": message("report.picture.bars"),
+    "runs_picture": message("report.picture.runs"),
+    "memory_picture": message("report.picture.memory"),
+    "scenario": message("row.caption"),
+}
+"""Texts of the templates."""
 
 WIDTH = 670
 """Pixels of a picture: what a page of A4 has between its margins."""
@@ -110,7 +131,7 @@ def rendered(template: str, title: str, date: datetime.date, link: str, **values
             title=title,
             date=date.isoformat(),
             link=address(link),
-            edition=data_version(),
+            labels=_LABELS | {"made": message("report.made_data", date=date.isoformat(), edition=data_version())},
             **values,
         )
     )
@@ -187,14 +208,14 @@ def _comparison(report: Report) -> Mapping[str, Any]:
     """What a report on several plans has besides their answers."""
     plans, base = report.plans, report.base
     differences = differing_fields([plan.reading for plan in plans])
-    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences, base)]
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences)]
+    first = message("comparison.table.base", plan=plans[base].name)
     return {
-        "sentence": comparison_text.sentence(plans, base),
-        "remarks": comparison_text.remarks(plans),
-        "bars": picture(bars(plans, base, LIGHT), comparison_text.bars_alt(plans, base)),
-        "inputs": comparison_text.inputs_in_words(differences),
-        "names": ["", *(f"{plan.name}, baseline" if i == base else plan.name for i, plan in enumerate(plans))],
-        "rows": [[remarked(*cell) for cell in (head, *row)] for head, row in rows],
+        "sentence": " ".join(comparison_text.answer(plans, base)),
+        "remarks": comparison_text.notices(plans),
+        "bars": picture(bars(plans, base, LIGHT), plain(comparison_text.bars_alt(plans, base))),
+        "names": ["", *(plan.name for plan in plans[:base]), first, *(plan.name for plan in plans[base + 1 :])],
+        "rows": [[as_text(label), *(remarked(*cell) for cell in cells)] for label, cells in rows],
     }
 
 
@@ -204,7 +225,7 @@ def _shared(report: Report) -> list[tuple[str, str]]:
     apart = {field.field.id for field in differing_fields(readings)}
     first, counts = readings[0], [effective_fields(reading) for reading in readings]
     return [
-        (field.label, first.texts[field.id] or field.placeholder or "empty")
+        (field.label, first.texts[field.id] or field.placeholder or message("report.empty"))
         for field in PLAN_FORM.fields
         if field.id not in apart
         and all(field.id in fields for fields in counts)

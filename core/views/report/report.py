@@ -1,4 +1,4 @@
-"""What a report is made of: plans with their answers, the address that opens them again, and the day."""
+"""Reports: plans with their answers, their link, and the date."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from core.messages import message
 from core.planning.comparison.comparison import ComparedPlan, compare_plans
 from core.planning.comparison.entry import Entry
 from core.planning.estimate import PlanEstimate, timed_estimate
@@ -18,8 +19,8 @@ from core.views.report.rows import plan_rows, step_rows
 
 @dataclass(frozen=True)
 class Report:
-    """Plans, one or several. link: the whole address that opens them again. date: the day of the report. base: the
-    index of the plan that the others are held against. layout: that of the only plan, where the report is about it."""
+    """One or several plans. link: address that opens them. base: index of the baseline. layout: of the only plan, for a
+    report about it."""
 
     plans: tuple[ComparedPlan, ...]
     link: str
@@ -29,23 +30,24 @@ class Report:
 
     @property
     def title(self) -> str:
-        """The plan's name, or how many there are."""
-        return self.plans[0].name if len(self.plans) == 1 else f"{len(self.plans)} plans compared"
+        """The plan's name, or the number of plans."""
+        several = len(self.plans) > 1
+        return message("report.title", plans=float(len(self.plans))) if several else self.plans[0].name
 
     @cached_property
     def _rows(self) -> dict[ComparedPlan, dict[str, Row]]:
         return {plan: {row.key: row for row in plan_rows(plan.answer)} for plan in self.plans if plan.answer}
 
     def rows(self, plan: ComparedPlan) -> Sequence[Row]:
-        """Return every quantity of a plan, those of its layout first; none of one without an answer."""
+        """Return every quantity of a plan, those of its layout first; none without an answer."""
         return (*(step_rows(self.layout) if self.layout else ()), *self._rows.get(plan, {}).values())
 
     def row(self, plan: ComparedPlan, key: str) -> Row | None:
-        """Return one quantity of a plan; None where it has none of that key."""
+        """Return one quantity of a plan; None if it has none of that key."""
         return self._rows.get(plan, {}).get(key)
 
     def labels(self) -> dict[str, str]:
-        """Return key and label of what any plan has, each behind what it follows there."""
+        """Return key and label of every quantity that any plan has, in the order of the plans."""
         labels = {row.key: row.label for rows in self._rows.values() for row in rows.values()}
         return {key: labels[key] for key in merged(list(rows) for rows in self._rows.values())}
 
@@ -53,14 +55,14 @@ class Report:
 def report_of(
     entries: Sequence[Entry], link: str, date: datetime.date, base: int = 0, *, of_layout: bool = False
 ) -> Report:
-    """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
-    `LayoutError` where that cannot be."""
+    """Return a report on plans, or with ``of_layout`` on the layout of the only one. Raises `LayoutError` for one that
+    is invalid."""
     layout = timed_estimate(plan_of(entries[0].reading)) if of_layout else None
     return Report(compare_plans(entries), link, date, base, layout)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Names of several lists as one, each that is new behind the one that it follows."""
+    """Return several lists as one that keeps the order of each: a new name follows its predecessor."""
     parts: list[str] = []
     for names in orders:
         at = 0
@@ -74,7 +76,7 @@ def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def concerns(plan: ComparedPlan) -> list[tuple[str, bool]]:
-    """What is to be said beside a plan's answer, and whether it is in our own words: others quote what was typed."""
+    """Return problems and notices of a plan, and whether each is a message: others quote what was entered."""
     a = plan.answer
     rows = [(problem.message, False) for problem in plan.reading.problems]
     if a is None:

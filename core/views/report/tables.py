@@ -1,4 +1,4 @@
-"""Plans as tables to keep: CSV in base units for a program, Markdown for a pull request."""
+"""Plans as CSV in base units and as Markdown."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Sequence
 
+from core.messages import message
 from core.planning.nearest_runs import repeated_runs
 from core.planning.plan_limits import limit_report
 from core.views.common.markup import markdown_text, unlinked
@@ -20,17 +21,17 @@ from core.views.search.text import sentence as layout_headline
 from core.views.search.text import stepped
 
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
-"""Where a text begins, or goes on behind what separates cells in some country, with what a spreadsheet calculates."""
+"""Where a text, or a part of it after a cell separator of some locale, begins like a spreadsheet formula."""
 
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 
 COLUMNS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
-"""Names of columns, and of scenarios, in a file for a program: they never change."""
+"""Names of columns and scenarios in CSV, which never change."""
 
 
 def harmless(text: str) -> str:
-    """``text`` as a cell of CSV that no spreadsheet takes for a formula."""
+    """Return text as a CSV cell that no spreadsheet evaluates."""
     return _FORMULA.sub("'", text)
 
 
@@ -40,14 +41,14 @@ def rows_csv(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    """The cells of a row; numbers stay numbers, whatever sign they have."""
+    """Return the cells of a row; numbers stay numbers, whatever their sign."""
     name, *values, unit, note = row.raw()
     texts = [harmless(value) for value in values] if isinstance(row.value, str) else values
     return [harmless(name), *texts, unit, harmless(note)]
 
 
 def as_csv(report: Report) -> str:
-    """One plan with its scenarios as columns, or several as columns, with a row for each quantity and scenario."""
+    """Return one plan with scenarios as columns, or several plans as columns with a row for each scenario."""
     answered = [plan for plan in report.plans if plan.answer]
     if len(report.plans) == 1 and answered:
         return rows_csv(report.rows(answered[0]))
@@ -60,7 +61,7 @@ def as_csv(report: Report) -> str:
             if any(cells[place] for cells in raw):
                 rows.append([harmless(quantity), scenario, unit, *(cells[place] for cells in raw)])
     if len(answered) < len(report.plans):
-        rows.append(["no answer because", "", "", *(harmless(plan.problem) for plan in report.plans)])
+        rows.append([message("report.csv.no_answer"), "", "", *(harmless(plan.problem) for plan in report.plans)])
     return _written(rows)
 
 
@@ -71,12 +72,12 @@ def _written(rows: Sequence[Sequence[str]]) -> str:
 
 
 def address(link: str) -> str:
-    """``link`` where it is the address of a page in the web; else empty."""
+    """Return ``link`` if it is a web address; else empty."""
     return link if _ADDRESS.fullmatch(link) else ""
 
 
 def as_markdown(report: Report) -> str:
-    """Each answer as a sentence, what it rests on, the quantities as a table, and the address that opens them again."""
+    """Return answers, limits, notices, the table of quantities, and the link."""
     parts = [f"# {markdown_text(report.title)}"]
     for plan in report.plans:
         if len(report.plans) > 1:
@@ -89,15 +90,15 @@ def as_markdown(report: Report) -> str:
             limits = text_limits.limits_line(plan.answer, limit_report(plan.answer))
             parts += [unlinked(line) for line in (*said, limits, *published) if line]
         else:
-            parts.append(f"**No answer:** {markdown_text(plan.problem)}")
+            parts += [message("report.no_answer"), markdown_text(plan.problem)]
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]
     parts.append(_table(report))
     for line in report.layout.launches if report.layout else ():
         parts.append(f"### {line.system}")
         parts += [f"```{line.language}\n{line.text}\n```"] if line.text else []
         parts.append("\n".join(f"- {note}" for note in line.notes))
-    text = f"Napkin, {report.date.isoformat()}"
-    parts.append(f"{text}. To open it again: <{address(report.link)}>" if address(report.link) else f"{text}.")
+    parts.append(message("report.made", date=report.date.isoformat()))
+    parts.append(f"{message('report.link')}: <{address(report.link)}>" if address(report.link) else "")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -1,101 +1,160 @@
-"""Picture of a sweep: cells with their numbers and shades, two named frontiers, the plan's own cell outlined.
+"""Picture of a sweep: cells with their numbers and shades, two named frontiers, and the plan’s cell outlined.
 
-A grid of buttons and not a chart, so that a key reaches every cell as well as a mouse; what it draws is plain data.
+A grid of buttons and not a chart, so that keys reach every cell as well as a mouse; what it draws is plain data.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from core.limits import cached
+from core.messages import Message, message
 from core.planning.solving import Array
-from core.planning.sweep.sweep import Bools, Recommendation, Result, Sweep, edges, frontier_end, scale_of
+from core.planning.sweep.sweep import Bools, Recommendation, Result, Sweep
+from core.units import SI_POWERS, format_count, significant
 from core.views.common.palette import DARK, LIGHT, shade
 from core.views.sweep import text as sweep_text
+from core.wording import plain
 
 _WIDE = 4.0
-"""Where the largest value is so many times the smallest, equal steps of shade are equal ratios."""
+"""If the largest value is this many times the smallest, equal steps of shade are equal ratios."""
+
+_UNITS: dict[str, tuple[tuple[str, float, float], ...]] = {
+    "days": (("years", 365.25, 2000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 12), ("minutes", 1 / 1440, 0.0)),
+    "dollars": (("$ billions", 1e9, 1e9), ("$ millions", 1e6, 1e6), ("$ thousands", 1e3, 1e3), ("$", 1.0, 0.0)),
+    "count": (("billions", 1e9, 1e9), ("millions", 1e6, 1e6), ("thousands", 1e3, 1e3), ("", 1.0, 0.0)),
+    "rate": (("B tokens/s", 1e9, 1e9), ("M tokens/s", 1e6, 1e6), ("k tokens/s", 1e3, 1e3), ("tokens/s", 1.0, 0.0)),
+    "percent": (("%", 0.01, 0.0),),
+    "GiB": (("GiB", 2.0**30, 0.0),),
+    "CO2": (("t", 1e3, 1e3), ("kg", 1.0, 0.0)),
+    **{
+        unit: tuple((f"{prefix}{unit}", 10.0**power, 10.0**power if power else 0.0) for prefix, power in powers)
+        for powers in [sorted(SI_POWERS.items(), key=lambda item: -item[1])]
+        for unit in ("Wh", "W")
+    },
+}
+"""Format of a quantity → units, with the size of one and the least median for which it reads well."""
+
+
+def unit_of(values: Array, kind: str) -> tuple[str, float]:
+    """Return the one unit, and its size, in which all cells are written so that they compare by eye."""
+    finite = values[np.isfinite(values)]
+    median = float(np.median(finite)) if finite.size else 1.0
+    return next((unit, size) for unit, size, least in _UNITS[kind] if median >= least)
+
+
+def cell_text(value: float) -> str:
+    """Return a value in the unit of all cells, at most five characters wide."""
+    if not math.isfinite(value):
+        return "—"
+    if abs(value) >= 1e6:
+        return format_count(value, 3)
+    return f"{significant(value / 1e3, 3)}k" if abs(value) >= 1e4 else significant(value, 3)
 
 
 @cached("sweeps_kept")
 def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[str, Any]:
-    """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
-
-    What was drawn lately is remembered; nobody changes it.
-    """
-    scale = scale_of(sweep, result)
-    values = result.of(sweep)
+    """Return all that is drawn, the largest value of the vertical axis first."""
+    values = sweep[result.quantity]
+    unit, size = unit_of(values, result.kind)
     shares = shares_of(values)
-    rows, columns = sweep.shape
-    order = range(rows - 1, -1, -1)
-    x, y = sweep.x.axis, sweep.y.axis
+    order = range(sweep.shape[0] - 1, -1, -1)
+    x, y = sweep.x, sweep.y
 
     def cell(i: int, j: int) -> dict[str, Any]:
-        text, share = scale.cell(float(values[i, j])), float(shares[i, j])
-        stuck = not sweep.fits[i, j]
-        tags = ["yours"] * (sweep.plan_cell == (i, j))
-        tags += [picked.by] if picked and picked.cell == (i, j) else []
+        text, share, fits = cell_text(float(values[i, j]) / size), float(shares[i, j]), sweep.fits[i, j]
+        tags = [message("sweep.tag.yours")] if sweep.plan_cell == (i, j) else []
+        tags += [message(_TAGS[picked.by])] if picked and picked.cell == (i, j) else []
         return {
             "id": f"{i},{j}",
-            "text": f"✕ {text}" if stuck else text,
+            "text": text if fits else f"✕ {text}",
             "light": shade(LIGHT, share),
             "dark": shade(DARK, share),
-            "stuck": stuck,
+            "stuck": not fits,
             "tag": " · ".join(tags),
             "here": sweep.plan_cell == (i, j),
-            "label": sweep_text.cell(sweep, (i, j), scale),
+            "label": sweep_text.cell_label(sweep, (i, j), result),
         }
 
+    label = sweep_text.quantity_label(result)
+    title = message("axis.scaled", quantity=label, unit=unit) if unit else label
     return {
-        "title": sweep_text.heading(sweep, scale),
-        "x": {"title": sweep_text.side(x), "ticks": [x.format_value(text) for text in sweep.x.texts]},
-        "y": {"title": sweep_text.side(y), "ticks": [y.format_value(sweep.y.texts[i]) for i in order]},
-        "rows": [[cell(i, j) for j in range(columns)] for i in order],
+        "title": message("sweep.title" if sweep.fits.all() else "sweep.title_marked", quantity=title),
+        "x": {"title": sweep_text.axis_label(x.axis), "ticks": [sweep_text.value_text(x.axis, t) for t in x.texts]},
+        "y": {
+            "title": sweep_text.axis_label(y.axis),
+            "ticks": [sweep_text.value_text(y.axis, y.texts[i]) for i in order],
+        },
+        "rows": [[cell(i, j) for j in range(sweep.shape[1])] for i in order],
         "lines": _lines(sweep),
     }
 
 
-def _lines(sweep: Sweep) -> list[dict[str, Any]]:
-    """The frontiers that there are; names on one side of the sweep lie in lanes of their own."""
-    yes, no = sweep_text.stays(sweep.within, sweep.limits)
-    within = (yes, f"{no}, or unknown" if sweep.may_meet_limits.any() else no)
-    rows = [("fits", sweep.fits, "fits", "does not fit"), ("within", sweep.meets_limits, *within)]
-    if not sweep.limited:
-        rows[1] = ("within", ~sweep.impossible, *within)
-    result = [line for kind, holds, yes, no in rows if (line := _line(kind, holds[::-1], yes, no))]
-    for i, line in enumerate(result):
-        line["lane"] = sum(other["side"] == line["side"] for other in result[:i])
-    return result
+_TAGS = {
+    "fewest": "sweep.tag.fewest",
+    "soonest": "sweep.tag.soonest",
+    "most": "sweep.tag.most",
+    "least": "sweep.tag.least",
+    "cheapest": "sweep.tag.cheapest",
+    "roomiest": "sweep.tag.roomiest",
+}
+
+
+def grid_alt(sweep: Sweep, result: Result, answer: str) -> Message:
+    """Return what the picture shows."""
+    x, y = (sweep_text.axis_label(side.axis) for side in (sweep.x, sweep.y))
+    return message("sweep.alt", x=x, y=y, quantity=sweep_text.quantity_label(result), answer=plain(answer))
 
 
 def shares_of(values: Array) -> Array:
-    """Where each value stands between the smallest and the largest, 0 to 1; 0 where there is none."""
+    """Return where each value lies between the smallest and the largest, from 0 to 1; 0 if unknown."""
     finite = np.isfinite(values)
-    if not finite.any():
-        return np.zeros(values.shape)
-    low, high = float(values[finite].min()), float(values[finite].max())
+    low, high = (float(np.min(values[finite])), float(np.max(values[finite]))) if finite.any() else (0.0, 0.0)
     if low == high:
         return np.zeros(values.shape)
     if low > 0 and high / low >= _WIDE:
-        values, low, high = np.log(np.where(finite, values, low)), float(np.log(low)), float(np.log(high))
+        values, low, high = np.log(np.where(finite, values, low)), math.log(low), math.log(high)
     return np.where(finite, (values - low) / (high - low), 0.0)
 
 
+def _lines(sweep: Sweep) -> list[dict[str, Any]]:
+    """Return the frontiers of memory and of the limits; names on one side of the board have lanes of their own."""
+    within, beyond = sweep_text.limit_names(sweep)
+    if sweep.may_meet_limits.any():
+        beyond = message("sweep.beyond.unknown", beyond=beyond)
+    limits = sweep.meets_limits if sweep.limited else ~sweep.impossible
+    fits = (message("sweep.fits"), message("sweep.does_not_fit"))
+    drawn = (_line("fits", sweep.fits[::-1], *fits), _line("within", limits[::-1], within, beyond))
+    lines = [line for line in drawn if line]
+    for i, line in enumerate(lines):
+        line["lane"] = sum(other["side"] == line["side"] for other in lines[:i])
+    return lines
+
+
 def _line(kind: str, inside: Bools, yes: str, no: str) -> dict[str, Any] | None:
-    """One frontier and its name, which says what holds on the side of the line where it stands."""
-    out = frontier_end(inside)
-    if not out:
-        return None
-    length = inside.shape[1] if out.side in ("top", "bottom") else inside.shape[0]
-    # The name stands where there is more room for it.
-    before = out.at * 2 >= length
-    return {
-        "kind": kind,
-        "edges": edges(inside),
-        "side": out.side,
-        "at": out.at,
-        "before": before,
-        "name": yes if before == out.before else no,
-    }
+    """Return one frontier, named where it leaves the board: on top if it does, else right, below, or left; None if it
+    does not leave the board.
+
+    at: cells along that side. before: whether the name is left of that place, or above it, where there is more room.
+    """
+    rims = {"top": inside[0, :], "right": inside[:, -1], "bottom": inside[-1, :], "left": inside[:, 0]}
+    for side, rim in rims.items():
+        turns = np.flatnonzero(rim[1:] != rim[:-1])
+        if turns.size:
+            at = int(turns[-1] if side in ("top", "bottom") else turns[0]) + 1
+            before = at * 2 >= len(rim)
+            name = yes if rim[at - 1 if before else at] else no
+            return {"kind": kind, "edges": edges(inside), "side": side, "at": at, "before": before, "name": name}
+    return None
+
+
+def edges(inside: Bools) -> list[tuple[int, int, int, int]]:
+    """Return x and y of both ends of every edge between a cell where it holds and one where it does not, in cells from
+    the top left."""
+    upright = np.argwhere(inside[:, 1:] != inside[:, :-1])
+    level = np.argwhere(inside[1:, :] != inside[:-1, :])
+    rows = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
+    return rows + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
