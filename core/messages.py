@@ -54,6 +54,7 @@ TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "amount": lambda amount: format_value(*amount),
     "and": partial(_listed, last="and"),
     "or": partial(_listed, last="or"),
+    "dots": lambda items: " · ".join(map(_safe, items)),
 }
 """Formats of values that are no numbers: a name, an `Amount`, or a list of names."""
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from core.formula import Explanation
 from core.limits import cached
+from core.messages import message
 from core.models.spec import TransformerSpec
 from core.planning.layout import plan_checkpoint, plan_layout, spec_of
 from core.planning.plan import Plan
@@ -175,10 +176,10 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
 def check_trained(plan: Plan, layout: Layout) -> None:
     """Raise `LayoutError` where a layout and what is trained cannot go together."""
     if plan.runtime_options.in_backward and int(layout.micro_batches) > 1:
-        rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
+        rule = message("training.error.micro_batches")
         raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
     if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:
-        rule = "what is trained lies on some stages only, which is counted on one stage alone."
+        rule = message("training.error.pipeline")
         raise LayoutError("pipeline", int(layout.pipeline), rule, 1)
 
 

@@ -1,11 +1,12 @@
-"""Training memory, activations: every tensor that forward keeps of one layer."""
+"""Training memory, activations: what recomputation saves, and every tensor that forward saves of one layer."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate
-from core.views.plan import text_memory
+from core.views.training import text
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.memory.form import LAYER
@@ -13,24 +14,18 @@ from pages.memory.form import LAYER
 
 def activations_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    kind = "dense"
+    kind = "experts" if h.spec.experts else "dense"
     if h.spec.experts and h.spec.dense_layers:
         inputs.draw(LAYER)
         kind = "experts" if inputs.reading.values[LAYER.id] == "with experts" else "dense"
-    elif h.spec.experts:
-        kind = "experts"
     tensors = h.tensors(kind)
-    show.takeaway(text_memory.kept(h, tensors))
+    show.takeaway(text.activations_text(tensors))
     with st.container(key="memory_tensors"):
         show.small_table(
             [
-                show.Column("Tensor", whole=True),
-                show.Column("Part", whole=True),
-                show.Column("B/token", numeric=True),
-                show.Column("On each, one layer", numeric=True),
-                show.Column("Share", numeric=True),
-                show.Column("Split over"),
+                show.Column(heading, numeric=2 <= i <= 4, whole=i < 2)
+                for i, heading in enumerate(text.tensor_headings())
             ],
-            text_memory.tensor_rows(h, tensors),
-            caption="What one layer keeps of one micro-batch, in the order in which forward makes it.",
+            text.tensor_rows(h, tensors),
+            caption=message("memory.activations.caption"),
         )
