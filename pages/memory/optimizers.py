@@ -25,6 +25,7 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     named = (*named[: _ON_A_WALL - 1], named[-1]) if projecting() else named
     takeaway = text.optimizers_text(rows)
     show.takeaway(takeaway)
+    show.note(text.states_note())
     by_name = {row.optimizer.name: row for row in rows}
     show.chart(
         state_bars(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import streamlit as st
+
 from core.messages import message
 from core.planning.form.links import link_texts, texts_as_given
 from core.planning.form.plan_form import plan_as_given
@@ -63,11 +65,12 @@ def page(inputs: Inputs) -> None:
     with show.guarded(message("memory.section.picture")):
         alt = message("memory.picture.alt", takeaway=text_memory.sentence(h))
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(alt), key="memory:bars")
-        others = draw_notices(text_memory.remarks(h))
-        show.small_table(
-            (HEADINGS[0], message("memory.row.value")),
-            [(show.remarked(row.label, row.note), row.range_cells(3)[0]) for row in memory_rows(h)],
-        )
+        with st.container(key=inputs.key("remarks")):
+            others = draw_notices(text_memory.remarks(h))
+            show.small_table(
+                (HEADINGS[0], message("memory.row.value")),
+                [(show.remarked(row.label, row.note), row.range_cells(3)[0]) for row in memory_rows(h)],
+            )
         if text_finetuning.tunes(h):
             draw_largest(inputs, h)
 
@@ -81,7 +84,11 @@ def page(inputs: Inputs) -> None:
             *(message("memory.how.checkpoint"), plan_checkpoint(h.plan).explain(h.parameters)),
         ],
         key="memory:how",
-        notes=[*others, message("memory.how.checked"), show.sourced(text.cited(h.optimizer, h.policy))],
+        notes=[
+            *others,
+            message("memory.how.checked"),
+            show.sourced(text.cited(h.optimizer, h.policy)),
+        ],
     )
     show.next_page(message("memory.link.parallel"), PARALLEL, link_texts(inputs.reading.texts))
     show.next_page(message("memory.link.compute"), COMPUTE, link_texts(inputs.reading.texts))

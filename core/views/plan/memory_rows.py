@@ -6,8 +6,7 @@ import math
 import re
 
 from core.formula import Explanation
-from core.hardware.accelerators import Accelerator
-from core.messages import Message, message
+from core.messages import Message, message, pick_message
 from core.planning.largest_model import largest_by_states
 from core.planning.layout import plan_checkpoint
 from core.planning.memory_estimate import MemoryEstimate, held_by_host
@@ -21,27 +20,18 @@ _USABLE = re.compile(r"^(\d+)(?: GB)? usable")
 
 
 def memory_rows(h: MemoryEstimate) -> list[Row]:
-    """Return the quantities under the picture, those of fine-tuning first."""
-    memory, layout, display = h.device_memory, h.layout, h.plan.runtime_options.display
-    batch = message("memory.row.activations_note", sequences=float(layout.micro_batch), length=float(h.plan.longest))
-    rest = float(memory.buffers + memory.runtime)
+    """Return the quantities under the picture that it does not show, those of fine-tuning first."""
+    states = float(h.device_memory.states - h.device_memory.later)
     rows = [
         *finetuning_rows(h),
-        _bytes("states", message("memory.row.states"), float(memory.states - memory.later), _states_note(h)),
-        _bytes("activations", message("memory.row.activations"), float(memory.activations), batch),
-        _bytes("buffers", message("memory.row.buffers"), rest),
-        _bytes("capacity", message("row.usable_bytes"), h.usable, capacity_note(h.plan.device, display)),
+        Row("model_states", message("memory.row.states"), states, "bytes_binary", note=_states_note(h)),
+        Row("usable_bytes", message("row.usable_bytes"), h.usable, "bytes_binary", note=capacity_note(h)),
         *_host_rows(h),
         Row("checkpoint", message("row.checkpoint"), h.checkpoint, "bytes", note=_checkpoint_note(h)),
     ]
     if h.layout.sends_tokens or h.layout.offload or math.isnan(h.usable) or not h.plan.trained.everything:
         return rows
-    bound, note = largest_by_states(h), message("memory.row.bound_note")
-    return [*rows, Row("bound", message("memory.row.bound"), bound, "parameters", note=note)]
-
-
-def _bytes(key: str, label: Message, value: float, note: Message | str = "") -> Row:
-    return Row(key, label, value, "bytes_binary", note=note)
+    return [*rows, Row("bound", message("memory.row.bound"), largest_by_states(h), "parameters")]
 
 
 def parts_text(states: StateBytes, policy: PrecisionPolicy) -> Message:
@@ -64,16 +54,25 @@ def _states_note(h: MemoryEstimate) -> Message:
     return message("memory.row.states_note", each=kept, total=total, parts=parts)
 
 
-def capacity_note(device: Accelerator, display: float = 0.0) -> Message:
-    """Return where the memory capacity comes from. display: bytes that a desktop takes."""
+def capacity_note(h: MemoryEstimate) -> Message:
+    """Return where the memory capacity comes from, and what a desktop takes of it."""
+    device, display = h.plan.device, h.plan.runtime_options.display
     usable = _USABLE.match(device.memory_note)
-    if not math.isnan(device.reported_mib):
-        source = message("memory.row.capacity_driver", sheet=device.sheet_bytes)
-    elif usable and float(usable[1]) * 1e9 < device.memory_bytes:
-        source = message("memory.row.capacity_usable", sheet=device.sheet_bytes, usable=1e9 * float(usable[1]))
-    else:
-        source = message("memory.row.capacity_sheet", sheet=device.sheet_bytes)
+    above = usable is not None and float(usable[1]) * 1e9 < device.memory_bytes
+    source = pick_message(
+        _CAPACITIES["driver" if not math.isnan(device.reported_mib) else "usable" if above else "sheet"],
+        mib=device.reported_mib,
+        sheet=device.sheet_bytes,
+        usable=1e9 * float(usable[1]) if usable else math.nan,
+    )
     return message("memory.row.capacity_display", source=source, display=display) if display else source
+
+
+_CAPACITIES = {
+    "driver": "memory.row.capacity_driver",
+    "usable": "memory.row.capacity_usable",
+    "sheet": "memory.row.capacity_sheet",
+}
 
 
 def _checkpoint_note(h: MemoryEstimate) -> Message:

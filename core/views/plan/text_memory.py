@@ -11,7 +11,7 @@ from core.planning.layout import FIELD_IDS, TRAINED_IDS, estimable_request
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import OWN_SHAPE, whole_accelerators
 from core.training.activations.tensors import IMPLEMENTATIONS
-from core.training.device.inputs import kept_each
+from core.training.device.inputs import explain_largest, kept_each
 from core.training.layout import Layout, LayoutError
 from core.training.trained import TrainedError
 from core.units import format_bytes, format_count
@@ -73,6 +73,7 @@ def counted(h: MemoryEstimate) -> Message:
         "memory.layout.line",
         source=message(_LAYOUT_SOURCES[_layout_source(h)]),
         layout=laid_out(h.layout),
+        micro_batch=float(h.layout.micro_batch),
         recompute=recomputed(int(h.layout.recompute), h.step.implementation.flash),
     )
 
@@ -101,7 +102,7 @@ def laid_out(layout: Layout) -> Message:
     if not degrees:
         return message("memory.layout.single")
     if layout.zero and layout.data * layout.context > 1:
-        degrees.append(message("memory.layout.zero", n=float(layout.zero)))
+        return message("memory.layout.zero", degrees=degrees, n=float(layout.zero))
     return message("memory.layout.degrees", degrees=degrees)
 
 
@@ -208,16 +209,20 @@ def holding(item: Largest) -> Message:
     )
 
 
-def what_is_counted(item: Largest, everything: Largest) -> Message:
+def what_is_counted(item: Largest, everything: Largest) -> str:
     """Return the memory of the largest model; by states only also how large it is with everything counted."""
-    h = item.memory
+    h, device = item.memory, item.plan.device
     if item.counted != "everything":
-        return pick_message(
+        said = pick_message(
             "memory.largest.detail_unknown" if math.isnan(everything.parameters) else "memory.largest.detail_states",
             each=each(h),
             total=h.states_each.total,
             parameters=everything.parameters,
         )
+        if math.isnan(device.reported_mib):
+            return said
+        by_sheet = explain_largest(h.states_each, h.layout, device.sheet_bytes)[-1].value
+        return " ".join([said, message("memory.largest.sheet", sheet=device.sheet_bytes, parameters=by_sheet)])
     memory = h.device_memory
     return message(
         "memory.largest.detail",

@@ -12,7 +12,7 @@ from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
 from core.training.memory import states_per_parameter
-from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
+from core.training.optimizers import LEFT_OUT, Optimizer, find_optimizer, optimizers
 from core.training.precision import PrecisionPolicy
 from core.units import QuantityText, format_bytes, format_count, significant
 from core.wording import percent
@@ -88,6 +88,16 @@ _OPTIMIZERS = {
     "some": "training.optimizers.some_fit",
     "all": "training.optimizers.all_fit",
 }
+
+
+def states_note() -> Message:
+    """Return how many state tensors the common optimizers have, by the table that memory is computed with."""
+    names = ("Adam", "SGD momentum", "AdaGrad", "RMSProp", "SGD")
+    counts = [
+        message("training.optimizers.count", optimizer=name, n=float(len(find_optimizer(name).states)))
+        for name in names
+    ]
+    return message("training.optimizers.states", counts=counts)
 
 
 def optimizers_note() -> Message:
