@@ -18,7 +18,7 @@ import numpy as np
 
 from core.formula import Source
 from core.limits import cached
-from core.messages import message, pick_message
+from core.messages import Message, message, pick_message
 from core.models.operation import AttentionCore, Op, Split, WeightKind
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
@@ -242,9 +242,9 @@ TARGETS: tuple[str, ...] = (*GROUPS, *dict.fromkeys(name for group in GROUPS.val
 class TrainedError(LayoutError):
     """A choice of what is trained that cannot be. field: of `Trained`. The message: what is wrong and what would do."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(field, 0, message)
-        self.args = (message,)
+    def __init__(self, field: str, problem: Message) -> None:
+        ValueError.__init__(self, problem)
+        self.field, self.value, self.rule, self.example = field, 0, problem, None
 
 
 @dataclass(frozen=True, slots=True)
