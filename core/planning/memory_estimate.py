@@ -21,7 +21,8 @@ from core.training.device.host import HostMemory, host_lacks, host_memory, node_
 from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory, Setup
 from core.training.device.peak import explain_device
-from core.training.layout import Counts, Layout, LayoutError, check
+from core.training.device.traffic import step_cost
+from core.training.layout import Counts, Layout, LayoutError, Recompute, check
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
@@ -109,12 +110,15 @@ class MemoryEstimate:
         """Whether the host's memory is enough, as far as somebody said how much there is."""
         return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.limits.host) <= 0)
 
-    def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
-        """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
+    def tensors(self, kind: LayerKind, recompute: int | None = None) -> tuple[tuple[SavedTensor, float], ...]:
+        """Return what forward saves of one layer and micro-batch on one accelerator, tensor by tensor, in bytes.
+
+        recompute: a `Recompute` instead of the layout's.
+        """
         rows = tensor_bytes(
             self.spec,
             self.step.implementation,
-            self.layout,
+            self.layout if recompute is None else replace(self.layout, recompute=recompute),
             self.plan.longest,
             kind=kind,
             width=self.step.width,
@@ -229,6 +233,14 @@ def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
 def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
     """The account under each stage of ZeRO."""
     return [(stage, with_layout(h, zero=stage)) for stage in range(4)]
+
+
+def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, float]]:
+    """Return the account under no, selective, and full recomputation, and the FLOPs of a step over those without."""
+    layouts = {
+        mode: replace(h.layout, recompute=int(mode)) for mode in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
+    }
+    return [(mode, h.over_layouts(layout), float(step_cost(h.setup, layout).again)) for mode, layout in layouts.items()]
 
 
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]

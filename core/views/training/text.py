@@ -7,15 +7,16 @@ from collections.abc import Sequence
 
 from core.messages import Message, message, pick_message
 from core.planning.memory_estimate import MemoryEstimate
-from core.training.activations.tensors import SavedTensor, Split
+from core.training.activations.tensors import LayerKind, Split
 from core.training.device.memory import DeviceMemory
 from core.training.device.peak import StepCurve
 from core.training.device.traffic import Traffic
+from core.training.layout import Recompute
 from core.training.memory import states_per_parameter
 from core.training.optimizers import LEFT_OUT, Optimizer, find_optimizer, optimizers
 from core.training.precision import PrecisionPolicy
-from core.units import QuantityText, format_bytes, format_count, significant
-from core.wording import percent
+from core.units import QuantityText, format_bytes, significant
+from core.views.plan.text_recomputed import recomputed
 
 # ------------------------------------------------------------------------------ optimizers
 
@@ -166,11 +167,32 @@ def sent_text(traffic: Traffic) -> Message:
 # ------------------------------------------------------------------------------ activations
 
 
-def activations_text(tensors: Sequence[tuple[SavedTensor, float]]) -> Message:
-    """Return what one layer saves for backward, and its largest tensor."""
-    name, most = max(((tensor.name, size) for tensor, size in tensors), key=lambda pair: pair[1])
-    total = sum(size for _, size in tensors)
-    return message("memory.activations.takeaway", total=total, name=name, most=most)
+def checkpointing_text(h: MemoryEstimate, rows: Sequence[tuple[Recompute, DeviceMemory, float]]) -> Message:
+    """Return what selective and full recomputation save, and the FLOPs that they add. rows: none first, full last."""
+    (_, none, _), (mode, selective, little), (_, full, much) = rows
+    return message(
+        "memory.checkpointing.takeaway",
+        full=float(none.total) - float(full.total),
+        much=much,
+        what=recomputed(int(mode), h.step.implementation.flash),
+        selective=float(none.total) - float(selective.total),
+        little=little,
+    )
+
+
+def checkpointing_bars(rows: Sequence[tuple[Recompute, DeviceMemory, float]]) -> list[tuple[Message, DeviceMemory]]:
+    """Return a named bar for each, with the FLOPs that it adds."""
+    return [
+        (message("memory.checkpointing.row", mode=message(_MODES[mode]), extra=extra), memory)
+        for mode, memory, extra in rows
+    ]
+
+
+_MODES = {
+    Recompute.NONE: "memory.checkpointing.none",
+    Recompute.SELECTIVE: "memory.checkpointing.selective",
+    Recompute.FULL: "memory.checkpointing.full",
+}
 
 
 def tensor_headings() -> tuple[Message, ...]:
@@ -178,28 +200,24 @@ def tensor_headings() -> tuple[Message, ...]:
     return (
         message("memory.activations.tensor"),
         message("memory.activations.part"),
-        message("memory.activations.per_token"),
-        message("memory.activations.size"),
-        message("memory.activations.share"),
+        message("memory.checkpointing.none"),
+        message("memory.checkpointing.selective"),
+        message("memory.checkpointing.full"),
         message("memory.activations.split"),
     )
 
 
-def tensor_rows(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
-    """Return the tensors that one layer saves: name, part, bytes per token before sharding, bytes, share, split."""
-    whole = sum(size for _, size in tensors)
-    tokens = int(h.layout.micro_batch) * h.plan.seq_len / int(h.layout.context)
-    return [
-        (
-            tensor.name,
-            tensor.part,
-            QuantityText(f"{format_count(size / tokens)} B", size / tokens, "B"),
-            format_bytes(size, system="binary", digits=3),
-            percent(size / whole),
-            _split_text(tensor.split),
-        )
-        for tensor, size in tensors
-    ]
+def tensor_rows(h: MemoryEstimate, kind: LayerKind) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return the tensors that one layer saves under no, selective, and full recomputation, in bytes per accelerator,
+    and the row of their sums."""
+    saved = [{(tensor.name, tensor.part): (tensor, size) for tensor, size in h.tensors(kind, mode)} for mode in _MODES]
+    rows: list[tuple[str, ...]] = []
+    for key in dict.fromkeys(key for tensors in saved for key in tensors):
+        sizes = (format_bytes(of[key][1], system="binary", digits=3) if key in of else "–" for of in saved)
+        split = next(of[key][0].split for of in saved if key in of)
+        rows.append((*key, *sizes, _split_text(split)))
+    sums = (format_bytes(sum(size for _, size in of.values()), system="binary", digits=3) for of in saved)
+    return rows, (message("memory.activations.total"), "", *sums, "")
 
 
 def _split_text(split: Split) -> Message:
