@@ -214,8 +214,8 @@ def tensor_rows(h: MemoryEstimate, kind: LayerKind) -> tuple[list[tuple[str, ...
     rows: list[tuple[str, ...]] = []
     for key in dict.fromkeys(key for tensors in saved for key in tensors):
         sizes = (format_bytes(of[key][1], system="binary", digits=3) if key in of else "–" for of in saved)
-        split = next(of[key][0].split for of in saved if key in of)
-        rows.append((*key, *sizes, _split_text(split)))
+        tensor = next(of[key][0] for of in saved if key in of)
+        rows.append((*key, *sizes, _split_text(tensor.split)))
     sums = (format_bytes(sum(size for _, size in of.values()), system="binary", digits=3) for of in saved)
     return rows, (message("memory.activations.total"), "", *sums, "")
 
