@@ -72,6 +72,7 @@ TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "and": partial(_listed, last="and"),
     "or": partial(_listed, last="or"),
     "quoted": lambda names: listed([f"“{_safe(name)}”" for name in names]),
+    "dots": lambda items: " · ".join(map(_safe, items)),
 }
 """Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names."""
 

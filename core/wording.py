@@ -160,6 +160,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = {
     "signed": signed,
     "tokens": lambda value: format_quantity(value, "tokens", 3),
     "parameters": lambda value: format_quantity(value, "parameters", 3),
+    "size": lambda value: format_quantity(value, "parameters", 4),
     "rate": lambda value: f"{amount(value, 3)} tokens/s",
     "days": lambda value: format_duration(86400 * value, 3),
     "time": lambda value: format_duration(value, 3),

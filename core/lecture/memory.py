@@ -60,7 +60,7 @@ def no_saving() -> Finding:
         f"fp32 {sizes[0]:g} B, bf16 with fp32 master {sizes[1]:g} B, with fp32 gradients {sizes[2]:g} B per parameter"
     )
     parts = {part: float(getattr(_states(policies[1]), part)) for part in PARTS}
-    shown = (f"{sizes[1]:g} bytes for each parameter",)
+    shown = (f"{sizes[1]:g} B per parameter",)
     return Finding(text, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),), shown=shown)
 
 

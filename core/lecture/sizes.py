@@ -22,7 +22,7 @@ def kilobyte() -> Finding:
         f"1,024 × 1,024 B is {sizes[1]}, which is {sizes[0]}; an H100’s {sheet} are {driver} by its driver",
         sizes == ["1.049 MB", "1 MiB"] and device.memory_bytes == device.reported_mib * 2**20,
         (titled("1,024 × 1,024 bytes", size),),
-        shown=(driver, sheet),
+        shown=(driver.partition(" (")[0], sheet),
         how="1 KiB is 2¹⁰ B and 1 MiB 2²⁰ B; 1 kB is 10³ B and 1 MB 10⁶ B.",
     )
 
@@ -58,5 +58,5 @@ def mostly_floats() -> Finding:
         f"training Llama 3.1 8B keeps {sizes[0]} of floats; the token ids of a step of 16M tokens are {sizes[1]}",
         states.value > 99 * ids.value,
         (titled("Model states in floats", states), titled("Token ids in int64", ids)),
-        shown=(f"{each:g} bytes for each parameter",),
+        shown=(f"{each:g} B per parameter",),
     )

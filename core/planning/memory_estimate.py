@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from core.formula import Explanation
 from core.limits import cached
+from core.messages import message
 from core.models.spec import TransformerSpec
 from core.planning.layout import plan_checkpoint, plan_layout, spec_of
 from core.planning.plan import Plan
@@ -20,7 +21,8 @@ from core.training.device.host import HostMemory, host_lacks, host_memory, node_
 from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory, Setup
 from core.training.device.peak import explain_device
-from core.training.layout import Counts, Layout, LayoutError, check
+from core.training.device.traffic import step_cost
+from core.training.layout import Counts, Layout, LayoutError, Recompute, check
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
@@ -108,12 +110,15 @@ class MemoryEstimate:
         """Whether the host's memory is enough, as far as somebody said how much there is."""
         return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.limits.host) <= 0)
 
-    def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
-        """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
+    def tensors(self, kind: LayerKind, recompute: int | None = None) -> tuple[tuple[SavedTensor, float], ...]:
+        """Return what forward saves of one layer and micro-batch on one accelerator, tensor by tensor, in bytes.
+
+        recompute: a `Recompute` instead of the layout's.
+        """
         rows = tensor_bytes(
             self.spec,
             self.step.implementation,
-            self.layout,
+            self.layout if recompute is None else replace(self.layout, recompute=recompute),
             self.plan.longest,
             kind=kind,
             width=self.step.width,
@@ -175,10 +180,10 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
 def check_trained(plan: Plan, layout: Layout) -> None:
     """Raise `LayoutError` where a layout and what is trained cannot go together."""
     if plan.runtime_options.in_backward and int(layout.micro_batches) > 1:
-        rule = "an optimizer step in backward cannot add up the gradients of several micro-batches."
+        rule = message("training.error.micro_batches")
         raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
     if plan.trained.method in ("last layers", "named tensors") and int(layout.pipeline) > 1:
-        rule = "what is trained lies on some stages only, which is counted on one stage alone."
+        rule = message("training.error.pipeline")
         raise LayoutError("pipeline", int(layout.pipeline), rule, 1)
 
 
@@ -228,6 +233,14 @@ def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
 def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
     """The account under each stage of ZeRO."""
     return [(stage, with_layout(h, zero=stage)) for stage in range(4)]
+
+
+def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, float]]:
+    """Return the account under no, selective, and full recomputation, and the FLOPs of a step over those without."""
+    layouts = {
+        mode: replace(h.layout, recompute=int(mode)) for mode in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
+    }
+    return [(mode, h.over_layouts(layout), float(step_cost(h.setup, layout).again)) for mode, layout in layouts.items()]
 
 
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]

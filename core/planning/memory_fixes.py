@@ -26,13 +26,6 @@ from core.training.device.peak import largest_micro_batch, largest_seq_len, most
 from core.training.device.traffic import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout, LayoutError, allowed, filled
 
-ORDER = (
-    "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait. For this order "
-    "alone a byte over the network is taken as 10,000 FLOPs, and one inside a node, as tensor parallelism sends it, as "
-    "1,000."
-)
-"""On what the order of the fixes rests."""
-
 _DOUBLINGS = 4
 PIECES = 16
 """Pieces of the loss that are tried; more hardly hold less."""

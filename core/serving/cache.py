@@ -248,7 +248,7 @@ class Cache:
 def kind_of(spec: TransformerSpec) -> str:
     """How the model's layers attend, in the field's words: ``grouped-query, sliding window``."""
     if not spec.attention_layers:
-        return "state alone"
+        return "state only"
     if spec.latent:
         kind = "latent"
     elif spec.kv_heads == 1:

@@ -16,6 +16,7 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.hardware.accelerators import Accelerator
 from core.hardware.operations import Placed, Work, place
 from core.limits import cached
+from core.messages import message
 from core.models.flop_formulas import square_flop_full
 from core.models.flops import FlopCount, flops_per_token
 from core.models.spec import TransformerSpec
@@ -321,8 +322,8 @@ def serving(
     """
     can = [degree for degree in DEGREES if divides(spec, degree)]
     if tensor is not None and not divides(spec, tensor):
-        known = ", ".join(str(degree) for degree in can)
-        raise ValueError(f"{tensor} accelerators cannot share its {spec.heads} heads evenly. {known} can.")
+        known = [str(degree) for degree in can]
+        raise ValueError(message("serving.error.heads", tensor=float(tensor), heads=float(spec.heads), known=known))
     first = can[0] if tensor is None else tensor
     known_products = not math.isnan(device.peak(weights.products))
     made = Serving(

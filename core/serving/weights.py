@@ -52,10 +52,10 @@ WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
         item.name: item
         for item in (
             WeightType("bf16", 2.0, "bf16", "as trained", OWN_CONSTRUCTION),
-            WeightType("fp8", 1.0, "fp8", "E4M3, one scale for a matrix", _FP8),
-            WeightType("int8", 1.0, "int8", "a scale for each row", _INT8),
-            WeightType("int4", 0.5 + 2.5 / 128, "bf16", "AWQ, GPTQ: groups of 128 with scale and zero point", _AWQ),
-            WeightType("nf4", FROZEN["nf4"].each, "bf16", "bitsandbytes: blocks of 64 under an fp32 scale", _NF4),
+            WeightType("fp8", 1.0, "fp8", "E4M3, one scale per matrix", _FP8),
+            WeightType("int8", 1.0, "int8", "one scale per row", _INT8),
+            WeightType("int4", 0.5 + 2.5 / 128, "bf16", "AWQ, GPTQ: scale and zero point per group of 128", _AWQ),
+            WeightType("nf4", FROZEN["nf4"].each, "bf16", "bitsandbytes: fp32 scale per block of 64", _NF4),
         )
     }
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from core.limits import cached
+from core.messages import message
 from core.sources import OWN_CONSTRUCTION
 from core.training.optimizers import Optimizer
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy, StorageType
@@ -88,7 +90,7 @@ def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
         master=_copy("master weights", own.master),
         states=usual,
         phrase=f"with {', '.join(words)}",
-        note="A precision of one’s own.",
+        note=message("training.policy.custom"),
         sources=(OWN_CONSTRUCTION,),
         gradient_copy=_copy("the copy of gradients", own.gradient_copy),
         special_states=special,
@@ -117,55 +119,47 @@ def own_like(policy: PrecisionPolicy, optimizer: Optimizer) -> OwnPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One tensor class of a policy: its type and bytes per parameter, and why it is there.
+    """One tensor class of a policy: its type and bytes per parameter.
 
     chosen: the field of `OwnPolicy` that decides its type, with the place of a state behind it: ``weights``,
-    ``states 0``; empty where the optimizer itself does.  bytes: NaN where there is no such number.
+    ``states 0``; empty where the optimizer itself does.  state: its name, of an optimizer's state.  size: elements of
+    that for an m × n matrix, empty where matrices have none.  bytes: NaN where there is no such number.
     """
 
     chosen: str
-    tensors: str
     type: str
     bytes: float
-    why: str
+    state: str = ""
+    size: str = ""
 
 
 def policy_rows(policy: PrecisionPolicy, optimizer: Optimizer) -> tuple[PolicyRow, ...]:
-    """``policy`` as the rows of an editor, one for each tensor class, also for those that it does not keep.
+    """Return ``policy`` as the rows of an editor, one for each tensor class, also for those that it does not keep.
 
-    The bytes add up to those of a large matrix, but for states of which it has not one element for each parameter:
-    they depend on its shape and are NaN, as are those of activations.
+    The bytes add up to those of a large matrix, but for states that do not have one element for each parameter: they
+    depend on its shape and are NaN, as are those of activations.
     """
-    classes = (
-        ("weights", "weights", policy.weights, "forward and backward read them"),
-        (
-            "master",
-            "master weights",
-            policy.master,
-            "what the optimizer updates, so that little is rounded away",
-        ),
-        ("gradients", "gradients", policy.gradients, "what backward leaves behind for the optimizer"),
-        ("accumulation", "gradient accumulation", policy.accumulation, "a buffer that adds up those of micro-batches"),
-        ("gradient_copy", "gradient copy", policy.gradient_copy, "a precise one that the optimizer reads"),
-    )
+    nan, names = math.nan, state_names(optimizer)
+    classes = {
+        "weights": policy.weights,
+        "master": policy.master,
+        "gradients": policy.gradients,
+        "accumulation": policy.accumulation,
+        "gradient_copy": policy.gradient_copy,
+    }
     rows = [
-        PolicyRow(chosen, tensors, storage.name if storage else ABSENT, storage.bytes if storage else 0.0, why)
-        for chosen, tensors, storage, why in classes
+        PolicyRow(chosen, storage.name if storage else ABSENT, storage.bytes if storage else 0.0)
+        for chosen, storage in classes.items()
     ]
-    names, nan = state_names(optimizer), float("nan")
     for state in optimizer.matrix:
         size, of = state.shown(policy)
         place = f"states {min(names.index(state.name), APART - 1)}" if state.type is None else ""
-        why = f"{state.size} numbers for an m × n matrix"
-        rows.append(PolicyRow(place, state.name, state.each(policy).name, size if of == "mn" else nan, why))
+        rows.append(PolicyRow(place, state.each(policy).name, size if of == "mn" else nan, state.name, state.size))
     for i, name in enumerate(names):
         if not any(state.name == name and state.type is None for state in optimizer.matrix):
-            why = "of other tensors than matrices"
-            rows.append(PolicyRow(f"states {min(i, APART - 1)}", name, policy.state(name).name, nan, why))
-    products = "what forward and backward multiply in; nothing that stays"
-    saved = "what forward saves for backward; it grows with the batch, not with the parameters"
+            rows.append(PolicyRow(f"states {min(i, APART - 1)}", policy.state(name).name, nan, name))
     return (
         *rows,
-        PolicyRow("multiplies", "matrix products", policy.multiplies.name, nan, products),
-        PolicyRow("activations", "activations", policy.activations.name, nan, saved),
+        PolicyRow("multiplies", policy.multiplies.name, nan),
+        PolicyRow("activations", policy.activations.name, nan),
     )

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.models.spec import TransformerSpec, modelled
 
 Counts: TypeAlias = "int | npt.NDArray[np.int64]"
@@ -175,24 +176,51 @@ class Layout:
         return (self.expert > 1) | (self.expert_split != self.tensor)
 
 
-class LayoutError(ValueError):
-    """A layout that cannot be.
+_FIELDS: Mapping[str, str] = {
+    "tensor": "training.layout.tensor",
+    "pipeline": "training.layout.pipeline",
+    "interleave": "training.layout.interleave",
+    "context": "training.layout.context",
+    "expert": "training.layout.expert",
+    "expert_tensor": "training.layout.expert_tensor",
+    "data": "training.layout.data",
+    "micro_batch": "training.layout.micro_batch",
+    "micro_batches": "training.layout.micro_batches",
+    "zero": "training.layout.zero",
+    "shard_group": "training.layout.shard_group",
+    "sequence_parallel": "training.layout.sequence_parallel",
+    "recompute": "training.layout.recompute",
+    "offload": "training.layout.offload",
+    "seq_len": "training.layout.seq_len",
+}
+"""Field of a layout → its name in an error."""
 
-    field, value, rule: what is wrong, what it was, and what it must be. example: a value that would do beside the
-    others, None where no single one suggests itself. The message names all four, values as forms have them.
+
+class LayoutError(ValueError):
+    """An invalid layout.
+
+    field, value, rule: what is wrong, what it was, and what it must be. example: a value that is valid with the others,
+    None where no single one suggests itself. The message names all four, values as forms have them.
     """
 
-    def __init__(self, field: str, value: int, rule: str, example: int | None = None) -> None:
+    def __init__(self, field: str, value: int, rule: Message, example: int | None = None) -> None:
         self.field = field
         self.value = value
         self.rule = rule
         self.example = example
-        instead = "" if example is None else f" For example: {_value_name(field, example)}."
-        super().__init__(f"{field.replace('_', ' ')} is {_value_name(field, value)}; {rule}{instead}")
+        super().__init__(
+            pick_message(
+                "training.layout.error" if example is None else "training.layout.error_example",
+                field=message(_FIELDS[field]),
+                value=_value_name(field, value),
+                rule=rule,
+                example="" if example is None else _value_name(field, example),
+            )
+        )
 
 
 def _value_name(field: str, value: int) -> str:
-    """A value of a layout's field as forms have it."""
+    """Return a value of a layout's field as forms have it."""
     if field == "recompute":
         return recompute_name(value)
     return OFFLOAD_NAMES[value] if field == "offload" and 0 <= value < len(OFFLOAD_NAMES) else f"{value:,}"
@@ -253,13 +281,46 @@ def _floats(value: Counts) -> Any:
     return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
 
 
+_RULES: Mapping[str, str] = {
+    "at least one": "training.rule.at_least_one",
+    "not negative": "training.rule.not_negative",
+    "range": "training.rule.range",
+    "recompute": "training.rule.recompute",
+    "blocks": "training.rule.blocks",
+    "module": "training.rule.module",
+    "offload": "training.rule.offload",
+    "heads": "training.rule.heads",
+    "kv heads": "training.rule.kv_heads",
+    "groups": "training.rule.groups",
+    "ffn": "training.rule.ffn",
+    "layers": "training.rule.layers",
+    "interleave": "training.rule.interleave",
+    "chunks": "training.rule.chunks",
+    "experts": "training.rule.experts",
+    "no experts": "training.rule.no_experts",
+    "ranks": "training.rule.ranks",
+    "expert width": "training.rule.expert_width",
+    "expert ranks": "training.rule.expert_ranks",
+    "shard group": "training.rule.shard_group",
+    "tokens": "training.rule.tokens",
+    "accelerators": "training.rule.accelerators",
+}
+"""Rule of a layout → its message."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule of a layout: ``broken`` where it does not hold; sought: the number the field must divide or not pass."""
+    """One rule of a layout: ``broken`` where it does not hold.
+
+    kind: of `_RULES`, whose message takes the number ``n`` or the name ``module``.  of: what the field must divide.
+    most: what it must not exceed.
+    """
 
     field: str
     broken: Any
-    says: str
+    kind: str
+    n: int = 0
+    module: str = ""
     of: Any = None
     most: Any = None
 
@@ -268,21 +329,17 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     """Every rule, the ranges of single fields first: later ones divide by what these have seen to."""
     item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
-        yield _Rule(name, np.less(getattr(item, name), 1), "there is at least one.", most=1)
-    yield _Rule("expert_tensor", np.less(item.expert_tensor, 0), "it is 0 as usual, or a number of ranks.", most=0)
+        yield _Rule(name, np.less(getattr(item, name), 1), "at least one", most=1)
+    for name in ("expert_tensor", "shard_group"):
+        yield _Rule(name, np.less(getattr(item, name), 0), "not negative", most=0)
     for name, most in (("zero", 3), ("sequence_parallel", 1), ("offload", 2)):
         value = getattr(item, name)
-        yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
+        yield _Rule(name, np.less(value, 0) | np.greater(value, most), "range", most, most=most)
     way, some = way_of(item.recompute), layers_of(item.recompute)
     most, named = _NAMED + sum(LayerModule), np.where(way > _NAMED, way - _NAMED, 0).astype(np.int64)
-    yield _Rule(
-        "recompute",
-        np.greater(way, most) | np.greater(abs(some), spec.layers),
-        f"it names what is computed again, in no more than {spec.layers} layers.",
-        most=0,
-    )
-    says = "layers keep one input together under full recomputation alone."
-    yield _Rule("recompute", np.less(some, 0) & np.not_equal(way, Recompute.FULL), says, most=0)
+    unknown = np.greater(way, most) | np.greater(abs(some), spec.layers)
+    yield _Rule("recompute", unknown, "recompute", spec.layers, most=0)
+    yield _Rule("recompute", np.less(some, 0) & np.not_equal(way, Recompute.FULL), "blocks", most=0)
     there = {
         LayerModule.UP_PROJECTION: spec.latent,
         LayerModule.NETWORK: spec.dense_layers and spec.ffn,
@@ -290,53 +347,44 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     }
     for module, found in there.items():
         if not found:
-            says = f"the model has no part of that name: {next(name for name in MODULES if MODULES[name] == module)}."
-            yield _Rule("recompute", (named & module) > 0, says, most=0)
-    says = "parameters on the host come layer by layer, as ZeRO-3 has them, and without a pipeline."
-    yield _Rule(
-        "offload", np.greater(item.offload, 1) & (np.less(item.zero, 3) | np.greater(item.pipeline, 1)), says, most=1
-    )
-    yield _Rule("shard_group", np.less(item.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
+            known = next(name for name in MODULES if MODULES[name] == module)
+            yield _Rule("recompute", (named & module) > 0, "module", module=known, most=0)
+    hosted = np.greater(item.offload, 1) & (np.less(item.zero, 3) | np.greater(item.pipeline, 1))
+    yield _Rule("offload", hosted, "offload", most=1)
     t, p, e, ranks = item.tensor, item.pipeline, item.expert, item.data * item.context
     most = math.gcd(*(heads for heads, _ in spec.heads_of_kinds))
     for heads, kv in spec.heads_of_kinds:
-        says = f"it must divide the {heads} query heads."
-        yield _Rule("tensor", np.not_equal(heads % t, 0), says, of=most)
-        says = f"it must divide the {kv} key/value heads, or be a multiple of them."
-        yield _Rule("tensor", np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0), says, of=math.gcd(kv, most))
+        yield _Rule("tensor", np.not_equal(heads % t, 0), "heads", heads, of=most)
+        uneven = np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0)
+        yield _Rule("tensor", uneven, "kv heads", kv, of=math.gcd(kv, most))
     if spec.mixer:
         groups = spec.mixer.groups
-        says = f"it must divide the {groups} groups of heads that share a state’s keys and queries."
-        yield _Rule("tensor", np.not_equal(groups % t, 0), says, of=math.gcd(groups, most))
+        yield _Rule("tensor", np.not_equal(groups % t, 0), "groups", groups, of=math.gcd(groups, most))
     if spec.dense_layers and spec.ffn:
-        says = f"it must divide the feed-forward width {spec.ffn:,}."
-        yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), says, of=math.gcd(spec.ffn, spec.heads))
-    yield _Rule("pipeline", np.greater(p, spec.layers), f"there are only {spec.layers} layers.", most=spec.layers)
-    says = "with one pipeline stage there is nothing to interleave."
-    yield _Rule("interleave", np.greater(item.interleave, 1) & np.equal(p, 1), says, most=1)
+        yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), "ffn", spec.ffn, of=math.gcd(spec.ffn, spec.heads))
+    yield _Rule("pipeline", np.greater(p, spec.layers), "layers", spec.layers, most=spec.layers)
+    yield _Rule("interleave", np.greater(item.interleave, 1) & np.equal(p, 1), "interleave", most=1)
     # One chunk may hold the embedding alone and one the head alone, as in Llama 3's 128 chunks for 126 layers.
     most = np.maximum(1, (spec.layers + 2) // p)
-    says = f"pipeline · interleave chunks are more than the {spec.layers} layers, embedding and head."
-    yield _Rule("interleave", np.greater(item.interleave, most), says, most=most)
+    yield _Rule("interleave", np.greater(item.interleave, most), "chunks", spec.layers, most=most)
     experts = spec.experts.count if spec.experts else 1
-    says = f"it must divide the {experts} experts." if spec.experts else "there are no experts to spread."
-    yield _Rule("expert", np.not_equal(experts % e, 0), says, of=experts)
-    says = "it must divide tensor · context · data ranks."
-    yield _Rule("expert", np.not_equal(t * ranks % e, 0), says, of=t * ranks)
+    yield _Rule(
+        "expert", np.not_equal(experts % e, 0), "experts" if spec.experts else "no experts", experts, of=experts
+    )
+    yield _Rule("expert", np.not_equal(t * ranks % e, 0), "ranks", of=t * ranks)
     if np.any(np.greater(item.expert_tensor, 0)):
         split, width = item.expert_split, spec.experts.width if spec.experts else 1
-        says = f"it must divide the experts’ width {width:,}." if spec.experts else "there are no experts to split."
-        yield _Rule("expert_tensor", np.not_equal(width % np.maximum(1, item.expert_tensor), 0), says, of=width)
-        says = "expert · expert tensor must divide tensor · context · data ranks."
-        yield _Rule("expert_tensor", np.not_equal(t * ranks % (e * split), 0), says, of=np.maximum(1, t * ranks // e))
+        kind = "expert width" if spec.experts else "no experts"
+        uneven = np.not_equal(width % np.maximum(1, item.expert_tensor), 0)
+        yield _Rule("expert_tensor", uneven, kind, width, of=width)
+        uneven = np.not_equal(t * ranks % (e * split), 0)
+        yield _Rule("expert_tensor", uneven, "expert ranks", of=np.maximum(1, t * ranks // e))
     group = np.maximum(1, item.shard_group)
-    yield _Rule("shard_group", np.not_equal(ranks % group, 0), "it must divide data · context ranks.", of=ranks)
-    says = "it must divide the sequence into whole tokens."
-    yield _Rule("context", np.not_equal(seq_len % item.context, 0), says, of=seq_len)
+    yield _Rule("shard_group", np.not_equal(ranks % group, 0), "shard group", of=ranks)
+    yield _Rule("context", np.not_equal(seq_len % item.context, 0), "tokens", of=seq_len)
     room = limit("accelerators") if accelerators is None else accelerators
     most = np.maximum(1, room // (t * p * item.context))
-    says = "tensor · pipeline · context · data are more than the accelerators."
-    yield _Rule("data", np.greater(item.accelerators, room), says, most=most)
+    yield _Rule("data", np.greater(item.accelerators, room), "accelerators", most=most)
 
 
 def allowed(
@@ -355,15 +403,16 @@ def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: 
     """
     modelled(spec)
     if np.any(np.less(seq_len, 1)):
-        raise LayoutError("seq_len", int(np.min(seq_len)), "a sequence has at least one token.", 4096)
+        raise LayoutError("seq_len", int(np.min(seq_len)), message("training.rule.at_least_one"), 4096)
     for rule in _rules(spec, layout, seq_len, accelerators):
         if not np.any(rule.broken):
             continue
         at = int(np.argmax(np.ravel(rule.broken)))
         value = _taken(getattr(layout, rule.field), rule.broken, at)
+        said = pick_message(_RULES[rule.kind], n=float(rule.n), module=rule.module)
         if rule.most is not None:
-            raise LayoutError(rule.field, value, rule.says, _taken(rule.most, rule.broken, at))
-        raise LayoutError(rule.field, value, rule.says, _divisor(_taken(rule.of, rule.broken, at), value))
+            raise LayoutError(rule.field, value, said, _taken(rule.most, rule.broken, at))
+        raise LayoutError(rule.field, value, said, _divisor(_taken(rule.of, rule.broken, at), value))
 
 
 def filled(layout: Layout, accelerators: Counts, batch: int) -> tuple[Layout, npt.NDArray[np.bool_]]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from core.formula import Source
 from core.limits import cached
+from core.messages import Message, message, pick_message
 from core.models.operation import AttentionCore, Op, Split, WeightKind
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
@@ -241,9 +242,9 @@ TARGETS: tuple[str, ...] = (*GROUPS, *dict.fromkeys(name for group in GROUPS.val
 class TrainedError(LayoutError):
     """A choice of what is trained that cannot be. field: of `Trained`. The message: what is wrong and what would do."""
 
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(field, 0, message)
-        self.args = (message,)
+    def __init__(self, field: str, problem: Message) -> None:
+        ValueError.__init__(self, problem)
+        self.field, self.value, self.rule, self.example = field, 0, problem, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,11 +371,9 @@ def parts_of_training(spec: TransformerSpec, trained: Trained) -> tuple[TrainedP
     parts: list[TrainedPart] = []
     narrow = min((base for base in tensors_of(spec) if _adapted(trained, base)), key=_width, default=None)
     if narrow and trained.rank > _width(narrow):
-        raise TrainedError(
-            "rank",
-            f"A rank of {trained.rank:,} is above the width of {module_of(narrow)}, {_width(narrow):,}: "
-            f"adapters as large as what they adapt. For example: 16.",
-        )
+        rank, width = float(trained.rank), float(_width(narrow))
+        said = message("training.error.rank", rank=rank, module=module_of(narrow), width=width)
+        raise TrainedError("rank", said)
     for base in tensors_of(spec):
         if _adapted(trained, base):
             parts.extend(_adapters(trained, base))
@@ -406,26 +405,21 @@ def _check(spec: TransformerSpec, t: Trained, parts: list[TrainedPart]) -> None:
         every += [m for m, n in layered.items() if not n]
         for pattern in t.names or ("",):
             if not pattern or not any(names_tensor(pattern, name) for name in every):
-                near = ", ".join(suggestions(pattern.replace("*", ""), modules) or modules[1:4])
-                none = f"“{pattern}” names no tensor of this model. Near it" if pattern else "No tensor is named. Some"
-                raise TrainedError("names", f"{none}: {near}.")
+                near = suggestions(pattern.replace("*", ""), modules) or modules[1:4]
+                missing = "training.error.name" if pattern else "training.error.no_name"
+                raise TrainedError("names", pick_message(missing, pattern=pattern, near=near))
     if t.adapters and not any(part.adapter for part in parts):
         leaves = [m.rsplit(".", 1)[-1] for m in modules]
-        raise TrainedError(
-            "targets", f"This model has no {' or '.join(t.targets)}. It has {', '.join(dict.fromkeys(leaves[1:8]))}."
-        )
+        available = list(dict.fromkeys(leaves[1:8]))
+        raise TrainedError("targets", message("training.error.no_target", targets=t.targets, modules=available))
     if t.method == "last layers" and t.last > spec.layers:
-        raise TrainedError(
-            "last", f"There are only {spec.layers} layers, and the last {t.last:,} are to be trained. For example: 2."
-        )
+        said = message("training.error.last", layers=float(spec.layers), last=float(t.last))
+        raise TrainedError("last", said)
     matrices = [part for part in parts if part.base.kind in ("matrix", "expert matrix") and not part.adapter]
     chosen = [part for part in matrices if part.trained]
     if t.method == "named tensors" and t.storage.quantised and len(chosen) == len(matrices):
-        raise TrainedError(
-            "frozen",
-            f"{module_of(chosen[0].base)} is to be trained and cannot stay in {t.frozen}: an update is smaller than "
-            f"its steps. Train adapters beside it, or store it in bf16.",
-        )
+        module = module_of(chosen[0].base)
+        raise TrainedError("frozen", message("training.error.frozen", module=module, frozen=t.frozen))
 
 
 @cached("results_kept")

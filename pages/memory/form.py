@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.fields import choice
+from core.messages import message
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import MEMORY_PRESETS
 from pages.common.experiments.panel import switches as switches_of_experiments
@@ -14,22 +15,20 @@ from pages.memory import serving
 PAGE_PRESETS = complete_presets(MEMORY_PRESETS)
 
 GROUPS: Groups = {
-    "Does it fit": {
-        "why": "Why not? What fills it, and what would make it fit",
-        "zeros": "ZeRO and parallelism: what each degree saves",
-        "post": "Post-training: what DPO, GRPO and PPO hold beside it",
+    message("memory.group.fit"): {
+        "why": message("memory.panel.why"),
+        "zeros": message("memory.panel.zeros"),
+        "post": message("memory.panel.post"),
     },
-    "States and activations": {
-        "optims": "Optimizers side by side",
-        "policy": "Precision, tensor by tensor",
-        "acts": "Activations: what forward keeps for backward",
+    message("memory.group.parts"): {
+        "optims": message("memory.panel.optimizers"),
+        "policy": message("memory.panel.policy"),
+        "acts": message("memory.panel.activations"),
+        "step": message("memory.panel.step"),
     },
-    "See it happen": {
-        "step": "Through one step: when memory rises and falls",
-    },
-    "What comes next": {
-        "launch": "Launch settings: TRL",
-        "serve": "Serving it: users that fit, and the least time of a token",
+    message("memory.group.next"): {
+        "launch": message("memory.panel.launch"),
+        "serve": message("memory.panel.serving"),
         DOWNLOADS.id: DOWNLOADS.label,
     },
 }
@@ -37,7 +36,16 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
-LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
+GROWN = choice(
+    "grow",
+    message("memory.grow.field"),
+    ("data", "tensor", "pipeline", "context"),
+    "data",
+    few=True,
+    part="shown",
+)
+LAYER = choice(
+    "layer", message("memory.activations.field"), ("with experts", "dense"), "with experts", few=True, part="shown"
+)
 
 FORM = plan_form("m", GROWN, LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))

@@ -1,12 +1,13 @@
-"""Training memory, optimizers side by side: what each keeps, for this model, precision and layout."""
+"""Training memory, optimizers compared: what each stores, for this model, precision, and layout."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate, under_each_optimizer
 from core.training.optimizers import headline, row_names
-from core.views.plan import text_memory
+from core.views.plan.text_precision import unsharded
 from core.views.training import text
 from core.views.training.charts_device import state_bars
 from core.wording import plain
@@ -14,7 +15,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS, projecting
 
-_ON_A_WALL = 5  # rows that stand apart on a wall
+_ON_A_WALL = 5  # rows that can be read on a wall
 
 
 def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
@@ -22,35 +23,26 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
     named = (*named[: _ON_A_WALL - 1], named[-1]) if projecting() else named
-    message = text_memory.optimizers(h, rows)
-    show.takeaway(message)
-    show.note(text_memory.state_tensors())
+    takeaway = text.optimizers_text(rows)
+    show.takeaway(takeaway)
+    show.note(text.states_note())
     by_name = {row.optimizer.name: row for row in rows}
     show.chart(
         state_bars(
-            [(row, text_memory.unsharded(by_name[name])) for row, name in zip(row_names(named), named, strict=True)],
-            TOKENS,
+            [(row, unsharded(by_name[name])) for row, name in zip(row_names(named), named, strict=True)], TOKENS
         ),
-        alt=f"Bars of bytes per parameter for {len(named)} optimizers. {plain(message)}",
+        alt=plain(message("memory.picture.alt_states", n=float(len(named)), takeaway=takeaway)),
         key="memory:optimizers",
     )
-    measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
+    measured = h.policy.fp32_states  # the measurements are in fp32, and with another format only confuse
     with st.container(key=inputs.key("states")):
         show.small_table(
             [
-                show.Column("Optimizer"),
-                show.Column("States", numeric=True),
-                show.Column("State it keeps"),
-                show.Column("Bytes for an m × n matrix"),
-                show.Column(f"B/{text_memory.counted_parameter(h)}", numeric=True),
-                show.Column("Model states", numeric=True),
-                show.Column("In total", numeric=True),
-                show.Column("Left", numeric=True),
-                *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
+                show.Column(heading, numeric=i > 2)
+                for i, heading in enumerate(text.optimizer_headings(measured=measured))
             ],
-            [text_memory.optimizer_row(row, measured=measured) for row in rows],
-            caption="From the most state to the least."
-            + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
+            [text.optimizer_row(row, measured=measured) for row in rows],
+            caption=message("training.optimizers.caption_measured" if measured else "training.optimizers.caption"),
             here=[row.optimizer.name for row in rows].index(h.optimizer.name),
         )
-    show.note(text.left_out())
+    show.note(text.optimizers_note())

@@ -1,13 +1,14 @@
-"""Training memory, precision: a type for each class of tensors, their sum, and what every named precision comes to."""
+"""Training memory, precision: a format for each class of tensors, their sum, and every named precision."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.form.training import OWN_FIELDS, POLICY
 from core.planning.memory_estimate import MemoryEstimate, under_each_policy
 from core.planning.plan import OWN_POLICY
-from core.views.plan import text_memory, text_precision
+from core.views.plan import text_precision
 from pages.common import show
 from pages.common.inputs import Inputs
 
@@ -18,9 +19,10 @@ def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     show.takeaway(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):
-        for row in text_precision.kept(h):
-            held = st.container(key=inputs.key("products")) if row.field is OWN_FIELDS["multiplies"] else st.container()
-            choice, size, why = held.columns(_WIDTHS, vertical_alignment="bottom")
+        for row in text_precision.precision_rows(h):
+            is_matmul = row.field is OWN_FIELDS["multiplies"]
+            place = st.container(key=inputs.key("products")) if is_matmul else st.container()
+            choice, size, why = place.columns(_WIDTHS, vertical_alignment="bottom")
             with choice:
                 if row.field:
                     inputs.draw(row.field, label=row.name, changed=lambda: inputs.put(POLICY.id, OWN_POLICY))
@@ -36,16 +38,9 @@ def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
                     show.note(text)
     rows = under_each_policy(h)
     show.small_table(
-        [
-            show.Column("Precision"),
-            show.Column("params + grads + master + state", numeric=True),
-            show.Column(f"B/{text_memory.counted_parameter(h)}", numeric=True),
-            show.Column("On each, all", numeric=True),
-            show.Column("Left", numeric=True),
-            show.Column("What it is"),
-        ],
+        [show.Column(heading, numeric=0 < i < 5) for i, heading in enumerate(text_precision.policy_headings())],
         [text_precision.policy_row(row) for row in rows],
-        caption=f"Every precision under {h.optimizer.name}, all else as it is.",
+        caption=message("training.policy.caption", optimizer=h.optimizer.name),
         here=[row.policy.id for row in rows].index(h.policy.id),
     )
-    show.note(text_precision.WHY_SO_MANY)
+    show.note(message("training.policy.why_so_many"))

@@ -1,7 +1,8 @@
-"""Training memory, post-training: what preference and reinforcement learning hold beside the model."""
+"""Training memory, post-training: what preference and reinforcement learning need in addition to the model."""
 
 from __future__ import annotations
 
+from core.messages import message
 from core.planning.fine_tuning import post_training
 from core.planning.memory_estimate import MemoryEstimate
 from core.views.serving import text_post_training as text
@@ -15,20 +16,19 @@ from pages.common.theme import TOKENS
 def post_training_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = post_training(h)
-    message = text.takeaway(h, rows)
-    show.takeaway(message)
+    takeaway, *verdict = text.takeaway(h, rows)
+    show.takeaway(" ".join([takeaway, *verdict]))
+    bars = [(message("serving.post.plan"), h.device_memory), *((row.method.method, row.memory) for row in rows)]
     show.chart(
-        device_bars(
-            [("this plan", h.device_memory), *((row.method.method, row.memory) for row in rows)], h.usable, TOKENS
-        ),
-        alt=f"One accelerator under this plan and each method. {plain(message)}",
+        device_bars(bars, h.usable, TOKENS),
+        alt=plain(message("memory.picture.alt_bars", rows=[name for name, _ in bars], takeaway=takeaway)),
         key="memory:post",
     )
     for row in rows:
-        show.note(text.adds(h, row))
-    show.note(text.REWARD)
+        show.note(text.adds(row))
+    show.note(message("serving.post.reference_free"))
     show.how(
         lambda: [step for row in rows for step in row.explain()],
         key="memory:post:how",
-        label="How the copies are counted",
+        label=message("serving.post.how"),
     )

@@ -1,4 +1,4 @@
-"""Training memory, serving the model: users that fit beside its weights, and the least time of a token."""
+"""Training memory, serving the model: users that fit with its weights, and minimum times."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import streamlit as st
 from core.fields import choice, quantity
 from core.hardware.accelerators import accelerators, find
 from core.limits import limit
+from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate
 from core.serving.cache import CACHE_TYPES, cached_spec
 from core.serving.serving import DEGREES, Serving, serving
 from core.serving.weights import WEIGHT_TYPES
 from core.units import LENGTHS
-from core.views.plan import text_memory
 from core.views.serving import text
 from core.views.serving.charts import token_time
 from core.wording import plain
@@ -23,23 +23,38 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 _SHOWN, _SAME, _FEWEST = "shown", "the plan’s", "fewest"
+_DEVICES, _DEGREES = [a.name for a in accelerators()], [str(degree) for degree in DEGREES]
 
-WEIGHTS = choice("svw", "Weights in", tuple(WEIGHT_TYPES), "bf16", part=_SHOWN)
-STORED = choice("svkv", "Cache in", tuple(CACHE_TYPES), "bf16", part=_SHOWN)
-ON = choice("svgpu", "Served on", (_SAME, *(a.name for a in accelerators())), _SAME, part=_SHOWN)
-CARDS = choice("svtp", "Accelerators", (_FEWEST, *map(str, DEGREES)), _FEWEST, part=_SHOWN)
+WEIGHTS = choice("svw", message("serving.field.weights"), tuple(WEIGHT_TYPES), "bf16", part=_SHOWN)
+STORED = choice("svkv", message("serving.field.cache"), tuple(CACHE_TYPES), "bf16", part=_SHOWN)
+ON = choice(
+    "svgpu",
+    message("serving.field.device"),
+    (_SAME, *_DEVICES),
+    _SAME,
+    short=(message("serving.field.same"), *_DEVICES),
+    part=_SHOWN,
+)
+CARDS = choice(
+    "svtp",
+    message("serving.field.count"),
+    (_FEWEST, *_DEGREES),
+    _FEWEST,
+    short=(message("serving.field.fewest"), *_DEGREES),
+    part=_SHOWN,
+)
 CONTEXT = quantity(
     "svctx",
-    "Context, tokens",
+    message("serving.field.context"),
     "8,192",
     "length",
     low=1,
     high=limit("model_dimension"),
     whole=True,
     part=_SHOWN,
-    help=f"Tokens of each user, prompt and answer together. {LENGTHS}",
+    help=message("serving.field.context_help", lengths=LENGTHS),
 )
-USERS = quantity("svusers", "Users at once", "1", "count", low=1, high=100_000, whole=True, part=_SHOWN)
+USERS = quantity("svusers", message("serving.field.users"), "1", "count", low=1, high=100_000, whole=True, part=_SHOWN)
 
 FIELDS = (WEIGHTS, STORED, ON, CARDS, CONTEXT, USERS)
 """The panel’s fields, for the page’s form."""
@@ -59,8 +74,8 @@ def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
     }
     try:
         return serving(spec, device, tensor=cards, **how), ""
-    except ValueError as refused:
-        return serving(spec, device, **how), f"{CARDS.label}: {refused} Shown are the fewest on which a user fits."
+    except ValueError as problem:
+        return serving(spec, device, **how), message("serving.error.shown", problem=str(problem))
 
 
 def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
@@ -70,46 +85,25 @@ def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
         for field in FIELDS:
             inputs.draw(field)
     show.draw_problems(inputs, *(field.id for field in FIELDS))
-    s, refused = _served(inputs, h)
-    if refused:
-        show.error(refused)
-    known = h.plan.catalog_model
-    name = plain(text_memory.model_of(h))
-    fits, fast = text.answer(s, name), text.times(s)
+    s, problem = _served(inputs, h)
+    if problem:
+        show.error(problem)
+    known, times = h.plan.catalog_model, text.times_text(s)
     with head:
-        show.takeaway(fits)
-        show.takeaway(fast)
+        show.takeaway(" ".join(text.fitting_text(s, known.name if known else message("serving.model"))))
+        show.takeaway(times)
     if math.isfinite(float(s.decode(s.users).seconds)):
-        show.chart(
-            token_time(s, TOKENS),
-            alt=f"The least time of a token over users at once. {plain(fast)}",
-            key="memory:token",
-        )
-    show.note(text.BOUND)
-    show.note(text.kept(s))
-    for line in (
-        text_memory.stood_in(h) if h.stands_in and not known else "",
-        *text.remarks(s, known and known.max_seq, adapters=h.plan.trained.adapters),
-    ):
-        if line:
-            show.note(line)
-    rows, here = text.cache_rows(s)
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.CACHES)],
-        rows,
-        caption=f"The cache in each format, on one accelerator; a user has {s.context:,} tokens.",
-        here=here,
+        alt = plain(message("serving.picture.alt", takeaway=times))
+        show.chart(token_time(s, TOKENS), alt=alt, key="memory:token")
+    show.note(message("serving.bound"))
+    for line in text.notices(s, known and known.max_seq, adapters=h.plan.trained.adapters):
+        show.note(line)
+    tables = (
+        (message("serving.table.caption_cache"), (0,), text.cache_rows(s)),
+        (message("serving.table.caption_weights"), (0, 6), text.weight_rows(s)),
+        (message("serving.table.caption_kinds", format=s.stored.name), (0, 1), text.kind_rows(s)),
     )
-    rows, here = text.weight_rows(s)
-    show.small_table(
-        [show.Column(heading, numeric=0 < i < 6) for i, heading in enumerate(text.WEIGHTS)],
-        rows,
-        caption="The weights in each format, on as many accelerators; times are the least that can be.",
-        here=here,
-    )
-    show.small_table(
-        [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.KINDS)],
-        text.kind_rows(s),
-        caption=f"What each kind of attention keeps, in {s.stored.name}; a user has {s.context:,} tokens.",
-    )
-    show.how(s.explain, key="memory:serving:how", label="How serving is computed")
+    for caption, words, (headings, rows, here) in tables:
+        columns = [show.Column(heading, numeric=i not in words) for i, heading in enumerate(headings)]
+        show.small_table(columns, rows, caption=caption, here=here)
+    show.how(s.explain, key="memory:serving:how", label=message("serving.how"))

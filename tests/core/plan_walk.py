@@ -53,8 +53,9 @@ from core.views.flops import charts as figures_count
 from core.views.flops import text as flops_text
 from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
-from core.views.plan import text_host, text_memory, text_rates
+from core.views.plan import text_memory, text_rates
 from core.views.plan.charts import answer_strip
+from core.views.plan.memory_rows import memory_rows
 from core.views.report.rows import plan_rows
 from core.views.report.tables import rows_csv
 from core.views.roofline import text as roofline_text
@@ -177,11 +178,9 @@ def look_for(plan: Plan) -> Iterator[Shown]:
 
 def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
-    h, device = memory_estimate(plan), plan.device
+    h = memory_estimate(plan)
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
-    yield from (text_memory.states_alone(h), text_memory.checkpoint(h), text_host.host(h))
-    yield training_text.matrix_units(h.policy, device)
-    yield training_text.memory_read_as(device, plan.runtime_options.display)
+    yield from (f"{row.cells()}" for row in memory_rows(h))
     yield training_text.cited(h.optimizer, h.policy)
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
@@ -329,8 +328,8 @@ def _states(a: PlanEstimate) -> Iterator[Shown]:
         yield device_bars([("", item.device_memory)], item.memory.usable, LIGHT)
         yield from item.explain()
     for other in under_each_optimizer(a.memory):
-        name, count, _, *rest = text_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
-        yield from (name, count, *rest)
+        name, _, *rest = training_text.optimizer_row(other, measured=True)  # a state may be called exp_inf
+        yield from (name, *rest)
 
 
 COSTLY: tuple[Callable[[PlanEstimate], Iterator[Shown]], ...] = (

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from core.budget.equations import BudgetError
+from core.messages import Message
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
@@ -82,7 +83,9 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     for fix in result:
         stages = int(fix.texts["pp"])
         assert fix.extra_bubble == pytest.approx((stages - 1) / 4)
-        assert f"{100 * fix.extra_bubble:.3g}% longer" in text_fixes.costs(fix)
+        assert {cost.id: cost.values["extra"] for cost in text_fixes.costs(fix)}[
+            "memory.cost.bubble"
+        ] == fix.extra_bubble
     assert result
 
 
@@ -93,7 +96,7 @@ def test_what_fits_but_leaves_too_little_free_has_a_way_out() -> None:
     texts = {**roomy, "free": f"{100 * free + 1:.0f}%"}
     h = plan_held(texts)
     assert (h.fits, h.lacks) == ("fits", True)
-    assert "leaves enough with **" in text_fixes.verdict(h)
+    assert text_fixes.rescue(h)[0].id == "memory.fix.enough"
     assert fixes(h)
     for fix in fixes(h):
         assert not plan_held({**texts, **fix.texts}).lacks
@@ -134,8 +137,8 @@ def test_a_change_that_offloads_says_what_it_takes_of_the_host() -> None:
     fix = fixes(h)[0]
     held = host_memory(plan_held({**texts, "rc": "full", **fix.texts}).setup).total
     assert held > 0
-    assert f"taking {text_memory.gib(held)} of the host’s memory" in text_fixes.rescue(h)
-    assert f"taking {text_memory.gib(held)}" in text_fixes.priced(h, fix)
+    for said in (text_fixes.rescue(h), text_fixes.priced(h, fix)):
+        assert [part.values["host"] for part in said if part.id == "memory.fix.host"] == [held]
 
 
 def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:
@@ -151,7 +154,7 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
     texts = {"model": "Llama 3.1 8B", "count": "8", "seq": "1048576", "disp": "5.5 GB"}
     h = memory_estimate(plan_from(texts))
     assert h.fits == "over"
-    assert "fastest" not in text_memory.counted(h)
+    assert text_memory.counted(h).values["source"].id == "memory.layout.smallest"
     (fix, *_) = fixes(h)
     assert dict(fix.texts) == {"off": "optimizer", "chunks": "16"}
     plan = plan_from({**texts, **made_own(h.plan, h.layout), **fix.texts})
@@ -165,11 +168,11 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
 
 
 LIMITS = {
-    "deadline": "deadline",
-    "money": "budget",
-    "power": "power limit",
-    "host": "host memory",
-    "memory": "memory headroom",
+    "limits.the.deadline": "deadline",
+    "limits.the.budget": "money",
+    "limits.the.power": "power",
+    "limits.the.host": "host",
+    "limits.the.headroom": "memory",
 }
 _ASKED: dict[str, tuple[str, ...]] = {
     "model": ("Llama 3.1 8B", "Llama 2 13B", "Llama 3.1 70B", "Mixtral 8x7B", "Typed parameters"),
@@ -201,9 +204,8 @@ def random_texts(rng: random.Random) -> dict[str, str]:
     return {name: text for name, values in (_ASKED | _LIMITED).items() if (text := rng.choice(values))}
 
 
-def said_to_miss(sentence: str) -> set[str]:
-    _, _, said = sentence.rpartition("but misses")
-    return {limit for limit, name in LIMITS.items() if said and f"the {name}" in said}
+def said_to_miss(said: list[Message]) -> set[str]:
+    return {LIMITS[name.id] for part in said if part.id == "limits.misses.but" for name in part.values["misses"]}
 
 
 def missed(texts: dict[str, str]) -> set[str]:
@@ -211,8 +213,8 @@ def missed(texts: dict[str, str]) -> set[str]:
     return {check.id for check in all_checks(estimate(plan_from(texts))) if check.met is False}
 
 
-def offers(texts: dict[str, str]) -> Iterator[tuple[str, dict[str, str], str]]:
-    """What pages offer where a plan does not fit, or leaves too little free: which page, texts, and the sentence."""
+def offers(texts: dict[str, str]) -> Iterator[tuple[str, dict[str, str], list[Message]]]:
+    """What pages offer where a plan does not fit, or leaves too little free: which page, texts, and the sentences."""
     plan = plan_from(texts)
     h = memory_estimate(plan)
     for fix in fixes(h):
@@ -221,8 +223,7 @@ def offers(texts: dict[str, str]) -> Iterator[tuple[str, dict[str, str], str]]:
         yield "count", {"count": f"{more:,}"}, text_fixes.on_more(h, more)
     if h.lacks:
         for other in larger_accelerators(h)[:2]:
-            at = text_fixes.why(h, fixes(h), None, [other]).rpartition("Unchanged")[2]
-            yield "accelerator", {"gpu": other.name}, at
+            yield "accelerator", {"gpu": other.name}, text_fixes.elsewhere(h, other)
 
 
 @pytest.mark.sweep(1)
@@ -236,11 +237,11 @@ def test_what_is_offered_misses_no_limit_but_those_that_its_sentence_names(seed:
         except (LayoutError, BudgetError):
             continue
         seen["plans"] += bool(found)
-        for what, changed, sentence in found:
+        for what, changed, said in found:
             misses = missed({**texts, **changed})
-            assert said_to_miss(sentence) == misses, (texts, changed, sentence)
+            assert said_to_miss(said) == misses, (texts, changed, said)
             seen.update((what, "one" if misses else "none"))
-        kinds = [said_to_miss(sentence) for what, _, sentence in found if what == "fix"]
+        kinds = [said_to_miss(said) for what, _, said in found if what == "fix"]
         assert kinds == sorted(kinds, key=bool), "what misses no limit comes first"
     assert min(seen[name] for name in ("fix", "accelerator", "count", "none", "one")) > 0, seen
 

@@ -346,7 +346,7 @@ def test_training_memory_says_when_too_little_stays_free() -> None:
         h = memory_estimate(replace(plan, limits=PlanLimits(free=share)))
         assert h.fits == "fits"
         assert h.lacks != enough
-        assert ("that you keep free" in text_memory.sentence(h)) != enough
+        assert (text_memory.sentence(h).id == "memory.headline.headroom") != enough
 
 
 def swept(**texts: str) -> Sweep:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.messages import message
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.form.training import OWN_FIELDS
@@ -70,4 +71,4 @@ def test_8_12_16_18_and_20_bytes(types: dict[str, str], total: int) -> None:
     """The sums that are explained are those that the types come to."""
     h = memory_estimate(plan_from({**OWN, **types}))
     assert text_precision.total(h)[1] == f"**{total} B**"
-    assert f"**{total}**" in text_precision.WHY_SO_MANY
+    assert f"**{total}**" in message("training.policy.why_so_many")

@@ -26,6 +26,8 @@ from core.views.flops.charts import flops_by_component
 from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
+from core.views.plan.memory_rows import memory_rows
+from core.views.plan.text_precision import unsharded
 from core.views.report.rows import MAIN, main_rows, plan_rows
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
@@ -307,19 +309,16 @@ def test_clock_and_caveats_of_the_h100() -> None:
 def test_the_largest_model_by_states_is_memory_over_the_bytes_that_are_stated(layout: dict[str, str]) -> None:
     plan = plan_from({"model": "Llama 3.1 8B", "gpu": "H100 SXM", "count": "8", "lay": OWN_LAYOUT, **layout})
     h = memory_estimate(plan)
-    found = re.search(
-        r"only: ([\d.]+)B parameters.*uses (?:([\d.]+) of the )?([\d.]+) bytes", text_memory.states_alone(h)
-    )
-    assert found
-    bound, kept, whole = (float(text) if text else 0.0 for text in found.groups())
-    assert whole == 16
-    assert bound * 1e9 * (kept or whole) == pytest.approx(h.usable, rel=0.01)
+    rows = {row.key: row for row in memory_rows(h)}
+    states = rows["model_states"].note.values  # type: ignore[attr-defined]
+    assert states["total"] == 16
+    assert rows["bound"].value * states.get("each", 16) == pytest.approx(h.usable, rel=1e-9)
 
 
 def test_optimizers_are_compared_before_anything_is_sharded() -> None:
     h = memory_estimate(plan_from({"model": "Llama 3.1 8B", "gpu": "H100 SXM", "count": "1,024", "zero": "3"}))
     rows = {row.optimizer.name: row for row in under_each_optimizer(h)}
-    totals = {name: text_memory.unsharded(rows[name]).total for name in ("SGD", "AdaGrad", "AdamW")}
+    totals = {name: unsharded(rows[name]).total for name in ("SGD", "AdaGrad", "AdamW")}
     assert totals == {"SGD": 8, "AdaGrad": 12, "AdamW": 16}
-    drawn = state_bars([(name, text_memory.unsharded(rows[name])) for name in totals], LIGHT)
+    drawn = state_bars([(name, unsharded(rows[name])) for name in totals], LIGHT)
     assert [sum(bar["x"][row] for bar in drawn["data"]) for row in range(3)] == [8, 12, 16]

@@ -8,6 +8,7 @@ from typing import Any
 
 from core.fields import Field, choice, optional, quantity, switch
 from core.limits import cached, limit
+from core.messages import message
 from core.planning.plan import OWN_POLICY
 from core.suggest import suggestions
 from core.training.custom_policy import ABSENT, CHOICES, STATE_CHOICES, OwnPolicy, own_like
@@ -21,14 +22,12 @@ STATES = "states"
 
 POLICY = choice(
     "prec",
-    "Precision of the model states",
+    message("training.field.policy"),
     [*POLICIES, OWN_POLICY],
     USUAL_POLICY,
-    short=[*(policy.short for policy in POLICIES.values()), OWN_POLICY],
+    short=[*(policy.short for policy in POLICIES.values()), message("training.field.custom")],
     part=STATES,
-    help="The number format in which parameters, gradients, master weights and optimizer state are kept between steps. "
-    "An fp32 master copy keeps the updates that bf16 would round away. **own**: a type for each of them, beginning "
-    "with those of the precision chosen before.",
+    help=message("training.field.policy_help"),
 )
 
 _USUAL = OwnPolicy()
@@ -43,16 +42,16 @@ def _state(id: str, label: str, place: int) -> Field:
 
 
 OWN_FIELDS: Mapping[str, Field] = {
-    "weights": _stored_type("pw", "Compute weights", _USUAL.weights),
-    "master": _stored_type("pm", "Master weights", _USUAL.master, absent=True),
-    "gradients": _stored_type("pg", "Gradients", _USUAL.gradients),
-    "accumulation": _stored_type("pa", "Gradient accumulation", _USUAL.accumulation, absent=True),
-    "gradient_copy": _stored_type("pc", "Gradient copy", _USUAL.gradient_copy, absent=True),
-    "states 0": _state("ps1", "First state", 0),
-    "states 1": _state("ps2", "Second state", 1),
-    "states 2": _state("ps3", "Further states", 2),
-    "multiplies": _stored_type("px", "Matrix products", _USUAL.multiplies),
-    "activations": _stored_type("pv", "Activations", _USUAL.activations),
+    "weights": _stored_type("pw", message("training.field.weights"), _USUAL.weights),
+    "master": _stored_type("pm", message("training.policy.master"), _USUAL.master, absent=True),
+    "gradients": _stored_type("pg", message("training.policy.gradients"), _USUAL.gradients),
+    "accumulation": _stored_type("pa", message("training.policy.accumulation"), _USUAL.accumulation, absent=True),
+    "gradient_copy": _stored_type("pc", message("training.policy.gradient_copy"), _USUAL.gradient_copy, absent=True),
+    "states 0": _state("ps1", message("training.field.first_state"), 0),
+    "states 1": _state("ps2", message("training.field.second_state"), 1),
+    "states 2": _state("ps3", message("training.field.further_states"), 2),
+    "multiplies": _stored_type("px", message("training.policy.multiplies"), _USUAL.multiplies),
+    "activations": _stored_type("pv", message("training.policy.activations"), _USUAL.activations),
 }
 """What decides a type of one's own policy, as `core.training.policy_rows` names it, and its field."""
 
@@ -87,7 +86,7 @@ def _targets(text: str) -> tuple[str, ...]:
     for name in names or ("",):
         if name not in TARGETS:
             near = suggestions(name, TARGETS) or TARGETS[:3]
-            raise QuantityError(f"“{name}” is no target module. Near it: {', '.join(near)}. Such as q_proj v_proj.")
+            raise QuantityError(message("training.error.target", name=name, near=near))
     return names
 
 
@@ -101,132 +100,137 @@ def _length(text: str) -> float:
 
 METHOD = choice(
     "ft",
-    "Trained",
+    message("training.field.method"),
     METHODS,
     EVERYTHING.method,
     part=TRAINED_PART,
-    help="**everything**: pre-training, full fine-tuning. **adapters**: two small matrices beside each target (LoRA; "
-    "QLoRA with frozen weights in nf4). **last layers**: those at the top. **named tensors**: those of a pattern. "
-    "Only what is trained has gradients and optimizer state, in the types of the precision.",
+    help=message("training.field.method_help"),
 )
 RANK = quantity(
     "rank",
-    "Rank",
+    message("training.field.rank"),
     "16",
     "count",
     low=1,
     high=limit("model_dimension"),
     whole=True,
     part=TRAINED_PART,
-    help="r of LoRA.",
+    help=message("training.field.rank_help"),
 )
 ALPHA = quantity(
     "alpha",
-    "Alpha",
+    message("training.field.alpha"),
     "32",
     "number",
     low=0.01,
     high=1e6,
     part=TRAINED_PART,
-    help="Updates are scaled by alpha over rank. It changes no byte.",
+    help=message("training.field.alpha_help"),
 )
 TARGET = Field(
     "target",
-    "Target modules",
+    message("training.field.target"),
     "all-linear",
     _targets,
     part=TRAINED_PART,
     max_chars=160,
-    help="all-linear, attention, mlp, or modules by name: q_proj k_proj v_proj o_proj gate_proj up_proj down_proj; "
-    "lm_head for the head.",
+    help=message("training.field.target_help"),
 )
-DORA = switch("dora", "DoRA", False, part=TRAINED_PART, help="A learned magnitude for each output beside the adapters.")
+DORA = switch(
+    "dora", message("training.field.dora"), False, part=TRAINED_PART, help=message("training.field.dora_help")
+)
 DROPOUT = switch(
     "drop",
-    "Adapter dropout",
+    message("training.field.dropout"),
     False,
     part=TRAINED_PART,
-    help="Keeps a mask and a copy of each adapter’s input, whatever its rate; launch settings name 0.05.",
+    help=message("training.field.dropout_help"),
 )
-HEAD = switch("fth", "Embedding and head too", False, part=TRAINED_PART)
-NORMS = switch("ftn", "Norms and biases too", False, part=TRAINED_PART)
-LAST = quantity("lastn", "Last layers", "2", "count", low=1, high=limit("model_layers"), whole=True, part=TRAINED_PART)
+HEAD = switch("fth", message("training.field.head"), False, part=TRAINED_PART)
+NORMS = switch("ftn", message("training.field.norms"), False, part=TRAINED_PART)
+LAST = quantity(
+    "lastn",
+    message("training.field.last"),
+    "2",
+    "count",
+    low=1,
+    high=limit("model_layers"),
+    whole=True,
+    part=TRAINED_PART,
+)
 NAMES = Field(
     "names",
-    "Names of tensors",
+    message("training.field.names"),
     "",
     _names,
     part=TRAINED_PART,
     placeholder="layers.31.mlp.down_proj",
     max_chars=limit("spec_chars"),
     omit_if_empty=True,
-    help="Patterns with * over names such as layers.31.mlp.down_proj, or parts of names: norm, v_proj, embed_tokens.",
+    help=message("training.field.names_help"),
 )
 FROZEN_TYPE = choice(
     "frozen",
-    "Frozen weights in",
+    message("training.field.frozen"),
     tuple(FROZEN),
     EVERYTHING.frozen,
     part=TRAINED_PART,
-    help="How what is not trained is stored. **nf4**: 4 bits, blocks of 64 with an fp32 scale; **double**: scales in 8 "
-    "bits. **int8**: a scale for each output. **fp8**: a scale for each block of 128 × 128. Embedding, head and norms "
-    "stay in bf16, and products read one matrix at a time in bf16.",
+    help=message("training.field.frozen_help"),
 )
 FROZEN_FP32 = switch(
     "fwide",
-    "Frozen norms, embedding, head in fp32",
+    message("training.field.frozen_fp32"),
     False,
     part=TRAINED_PART,
-    help="As prepare_model_for_kbit_training of PEFT casts them: the residual stream is in fp32 then.",
+    help=message("training.field.frozen_fp32_help"),
 )
 IN_BACKWARD = switch(
     "inb",
-    "Optimizer step in backward",
+    message("training.field.in_backward"),
     False,
     part=TRAINED_PART,
-    help="Each tensor is updated as soon as its gradient is there, which then goes. Needs one micro-batch a step.",
+    help=message("training.field.in_backward_help"),
 )
 PAGED = switch(
     "paged",
-    "Paged optimizer",
+    message("training.field.paged"),
     False,
     part=TRAINED_PART,
-    help="Optimizer state in memory that moves to the host when the accelerator’s is full.",
+    help=message("training.field.paged_help"),
 )
 ACTIVATION_OFFLOAD = switch(
     "aoff",
-    "Offload activations",
+    message("training.field.offload"),
     False,
     part=TRAINED_PART,
-    help="What layers keep for backward waits in the host’s memory.",
+    help=message("training.field.offload_help"),
 )
 MEAN = optional(
     "mean",
-    "Mean length of an example",
+    message("training.field.mean"),
     _length,
     nothing=0.0,
-    placeholder="packed",
+    placeholder=message("training.placeholder.packed"),
     part=TRAINED_PART,
-    help=f"{LENGTHS} Empty: examples are packed to the sequence length. Memory is that of the longest, time that of "
-    "the mean, without padding.",
+    help=message("training.field.mean_help", lengths=LENGTHS),
 )
 LONGEST = optional(
     "longest",
-    "Longest example",
+    message("training.field.longest"),
     _length,
     nothing=0.0,
-    placeholder="sequence length",
+    placeholder=message("training.placeholder.length"),
     part=TRAINED_PART,
-    help=f"{LENGTHS} Memory is fullest at the longest batch: a limit of 4,096 over examples of up to 900 is 900.",
+    help=message("training.field.longest_help", lengths=LENGTHS),
 )
 DISPLAY = quantity(
     "disp",
-    "Taken by the display",
+    message("training.field.display"),
     "0 GB",
     "bytes",
     high=1e12,
     part=TRAINED_PART,
-    help="A desktop on the same card takes about 0.5 to 1.5 GB.",
+    help=message("training.field.display_help"),
 )
 
 TRAINED_FIELDS: tuple[Field, ...] = (

@@ -1,104 +1,159 @@
-"""A fine-tuning plan in sentences: what is trained, how long its data take, what of it would fit."""
+"""Fine-tuning: what is trained, how long it takes, and where real programs need more memory than the account."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from core.formula import Explanation
-from core.planning.fine_tuning import PRINTED, PRINTED_NF4, FineTuningTime, trained_parameters
+from core.messages import Message, message, pick_message
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.trl import uses_fsdp
 from core.step_time.running import EAGER
 from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
 from core.training.layout import degrees_of
-from core.units import format_count, format_duration, format_quantity
-from core.views.plan.text_memory import gib, kept_free
-from core.wording import percent, plural, rent
+from core.views.common.rows import Row
+from core.wording import format_value
 
-_MUCH = 0.2
-"""Share of a step in waiting that is worth a sentence."""
+_WAITING = 0.2
+"""Share of launch overhead in a step that is worth a note."""
 
-
-def what_is_trained(h: MemoryEstimate) -> str:
-    """How much is trained, and what the rest takes; empty where everything is."""
-    t = h.plan.trained
-    if t.everything:
-        return ""
-    number = trained_parameters(h)
-    how = {
-        "adapters": f"adapters of rank {t.rank:,} beside {', '.join(t.targets)}",
-        "last layers": f"the last {t.last:,} layers",
-        "named tensors": f"tensors named {', '.join(t.names)}",
-    }[t.method]
-    states = float(h.device_memory.gradients + h.device_memory.later + h.device_memory.optimizer_state)
-    return (
-        f"**{format_count(number)} parameters are trained** ({percent(number / h.parameters)}): {how}. The rest is "
-        f"frozen in {t.frozen}; gradients and optimizer state take {gib(states)}."
-    )
+_FEW_TOKENS = 1e9
 
 
-def likely(h: MemoryEstimate) -> str:
-    """Between what the peak lies in eight of ten runs, and whether all of that fits; empty where none was printed."""
-    if h.plan.device.vendor == "Apple":
-        return ""
-    if h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4"):
-        low, high = (gib(share * h.total) for share in PRINTED_NF4)
-        return (
-            f"**With bitsandbytes before 0.43.2 (July 2024) {low} to {high}**: it kept the inputs of products for "
-            "longer than they are needed. Between these lie eight in ten printed peaks of QLoRA, none of which is of "
-            "later software."
+def tunes(h: MemoryEstimate) -> bool:
+    """Whether a plan is about fine-tuning: by what it trains or saves memory with, or by few tokens on few cards."""
+    how = h.plan.runtime_options
+    few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
+    saving = how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised
+    return not h.plan.trained.everything or saving or few
+
+
+def finetuning_rows(h: MemoryEstimate) -> list[Row]:
+    """Return what fine-tuning trains, its measured peaks, its time, and its cost; nothing for pre-training."""
+    if not tunes(h):
+        return []
+    rows: list[Row] = []
+    if not h.plan.trained.everything:
+        trained = float(trained_parameters(h))
+        rows.append(
+            Row(
+                "trained",
+                message("memory.row.trained"),
+                trained,
+                "parameters",
+                note=_trained_note(h, trained / h.parameters),
+            )
         )
-    low, high = (share * h.total for share in PRINTED)
-    text = f"**Likely {gib(low)} to {gib(high)}**: between these lie eight in ten printed peaks of such runs"
-    return f"{text}, and **the upper end is too much**." if h.fits == "fits" and high > h.usable else f"{text}."
+    if ends := measured_peaks(h):
+        nf4 = message("memory.row.measured_peak_nf4") if _is_nf4(h) else ""
+        label = message("memory.row.measured_peak")
+        rows.append(Row("measured_peak", label, format_value(ends, "GiB"), note=nf4))
+    return [*rows, *_time_rows(h)]
 
 
-def taken(h: MemoryEstimate, found: FineTuningTime | None) -> str:
-    """Minutes for the data, tokens a second, and money; why not where the time of a step is not known."""
+def _trained_note(h: MemoryEstimate, share: float) -> Message:
+    t = h.plan.trained
+    return pick_message(
+        _TRAINED[t.method],
+        share=share,
+        rank=float(t.rank),
+        targets=t.targets,
+        layers=float(t.last),
+        names=t.names,
+        frozen=t.frozen,
+    )
+
+
+_TRAINED = {
+    "adapters": "memory.row.trained_adapters",
+    "last layers": "memory.row.trained_last",
+    "named tensors": "memory.row.trained_named",
+}
+
+
+def _time_rows(h: MemoryEstimate) -> list[Row]:
+    found, label = fine_tuning_time(h.plan), message("memory.row.time")
     if found is None:
-        return "**How long it takes** is unknown: nobody measured a step on this accelerator."
-    tokens = format_quantity(h.plan.tokens, "count")
-    text = (
-        f"**About {format_duration(60 * found.minutes, 3)}** for {tokens} tokens as it is laid out here, at "
-        f"{format_count(found.tokens_per_second)} tokens/s, steps alone: loading, evaluation and stops come on top"
+        return [Row("tuning_time", label, math.nan, "seconds", note=message("memory.row.time_unknown"))]
+    note = pick_message(
+        "memory.row.time_waiting" if found.waiting > _WAITING else "memory.row.time_note",
+        tokens=h.plan.tokens,
+        rate=found.tokens_per_second,
+        share=found.waiting,
     )
-    low, high = found.dollars
-    slack = (
-        f" **{percent(found.waiting)} of each step is spent waiting for the host** to start operations: with a larger "
-        "micro-batch each token takes less."
-        if found.waiting > _MUCH
-        else ""
-    )
-    if math.isnan(low):
-        return f"{text}; what the card costs an hour is unknown.{slack}"
-    per_hour = " to ".join(dict.fromkeys(f"${price:,.2f}" for price in found.per_hour))
-    money = " to ".join(dict.fromkeys(map(rent, (low, high))))
-    return f"{text}. That is **{money}** at {per_hour} an hour.{slack}"
+    rows = [Row("tuning_time", label, 60 * found.minutes, "seconds", note=note)]
+    if not math.isnan(found.dollars[0]):
+        low, high = found.dollars
+        price = message("memory.row.cost_note", price=found.per_hour)
+        rows.append(Row("tuning_cost", message("memory.row.cost"), format_value((low, high), "dollars"), note=price))
+    return rows
 
 
-def update(h: MemoryEstimate) -> str:
-    """What is fuller than any moment of the step in usual programs: an update of all tensors at once, or what
-    DeepSpeed copies; empty where nothing is."""
-    found = _outside(h)
-    if not found:
-        return ""
-    when, held = max(((when, at.value) for when, at in found.items()), key=lambda item: item[1])
-    who = (
-        "**DeepSpeed** makes copies"
-        if int(h.layout.zero) in (1, 2)
-        else f"**Without `fused=True`** torch’s own {h.optimizer.name} makes roots of all second moments"
-    )
-    much = ", which is **more than there is**" if held > h.usable else ""
-    return f"{who}: {gib(held)} while it {when}{much}."
+def _is_nf4(h: MemoryEstimate) -> bool:
+    return h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4")
 
 
-def explain_update(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """How that comes about; nothing where nothing is fuller than the step."""
-    return tuple(_outside(h).values())
+def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
+    """Return the bytes between which eight in ten measured peaks of such runs lie; None where none was published."""
+    if h.plan.device.vendor == "Apple":
+        return None
+    low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED
+    return low * h.total, high * h.total
 
 
-def _outside(h: MemoryEstimate) -> dict[str, Explanation]:
-    """What of it there is, by what happens then; nothing where the step is fuller."""
+_FITTING = {
+    "model": "memory.fitting.model",
+    "rank": "memory.fitting.rank",
+    "seq": "memory.fitting.seq",
+    "mbs": "memory.fitting.mbs",
+}
+
+
+def fitting_label(one: Fitting) -> Message:
+    """Return the label of the button that takes the largest value that fits."""
+    return message(_FITTING[one.field], value=one.text)
+
+
+# ------------------------------------------------------------------------------ notices
+
+
+def measured_over_notice(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield that a plan that fits may not, by the measured peaks of such runs."""
+    ends = measured_peaks(h)
+    if ends and tunes(h) and h.fits == "fits" and not _is_nf4(h) and ends[1] > h.usable:
+        yield message("memory.notice.measured_over", high=ends[1], capacity=h.usable)
+
+
+def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield that nothing is frozen where a quantized type was chosen for it."""
+    t = h.plan.trained
+    if t.everything and t.storage.quantised:
+        yield message("memory.notice.all_trained", frozen=t.frozen)
+
+
+_COPIES = {
+    "setup": "memory.notice.deepspeed_setup",
+    "update": "memory.notice.deepspeed_update",
+    "foreach": "memory.notice.foreach",
+}
+
+
+def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield what needs more memory than any moment of the step: DeepSpeed's copies, or an update of all tensors."""
+    found = _copies(h)
+    if not found or math.isnan(h.usable):
+        return
+    what, peak = max(((what, step.value) for what, step in found.items()), key=lambda item: item[1])
+    yield pick_message(_COPIES[what], peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
+
+
+def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
+    """Return how that comes about; nothing where nothing is fuller than the step."""
+    return tuple(_copies(h).values())
+
+
+def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
     how, memory, layout = h.plan.runtime_options, h.device_memory, h.layout
     if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
         return {}
@@ -106,41 +161,26 @@ def _outside(h: MemoryEstimate) -> dict[str, Explanation]:
     if int(layout.zero) in (1, 2):
         shards = float(degrees_of(layout).shards)
         if memory.master_weights:
-            found = {
-                "takes the model over": deepspeed_setup(memory, shards),
-                "updates": deepspeed_update(memory, shards),
-            }
+            found = {"setup": deepspeed_setup(memory, shards), "update": deepspeed_update(memory, shards)}
     elif h.optimizer.name in ("Adam", "AdamW"):
-        found = {"updates": foreach_update(memory)}
-    return {when: at for when, at in found.items() if at.value > h.total}
+        found = {"foreach": foreach_update(memory)}
+    return {what: step for what, step in found.items() if step.value > h.total}
 
 
-def launched(h: MemoryEstimate) -> str:
-    """What the lines for TRL train, and how a step is made."""
+# ------------------------------------------------------------------------------ launch settings
+
+
+def launched(h: MemoryEstimate) -> Message:
+    """Return what the lines for TRL train, and how a step is made."""
     t, layout = h.plan.trained, h.layout
-    what = f"adapters of rank {t.rank:,} on weights in {t.frozen}" if t.adapters else "all weights"
-    stage = "2" if layout.zero == 2 else "3"
-    how = f", with FSDP as in ZeRO-{stage}" if uses_fsdp(h) else ", with a full copy on each" if layout.data > 1 else ""
-    data, batch, rounds = (int(n) for n in (layout.data, layout.micro_batch, layout.micro_batches))
-    product = f"{data:,} × {batch:,} × {rounds:,} = **{data * batch * rounds:,}**"
-    return (
-        f"**TRL trains {what} in {data:,} {plural(data, 'process')}**{how}. Each step takes {product} sequences of up "
-        f"to {h.plan.seq_len:,} tokens: processes × micro-batch × accumulated micro-batches."
-    )
-
-
-def fitting(h: MemoryEstimate) -> str:
-    """What is offered beside the largest that may be."""
-    host = ", if the host’s memory is enough" if math.isnan(h.plan.limits.host) and h.on_host else ""
-    return f"Largest that fits{kept_free(h)}, all else as it is{host}"
-
-
-def not_stored(h: MemoryEstimate) -> str:
-    """That nothing is frozen where a quantised type was chosen for it; empty otherwise."""
-    t = h.plan.trained
-    if not t.everything or not t.storage.quantised:
-        return ""
-    return (
-        f"**Everything is trained, so nothing is stored in {t.frozen}:** an update is smaller than its steps. Choose "
-        f"adapters to keep weights in {t.frozen}."
+    ranks, micro_batch, rounds = (float(n) for n in (layout.data, layout.micro_batch, layout.micro_batches))
+    return pick_message(
+        "memory.launch.adapters" if t.adapters else "memory.launch.all",
+        rank=float(t.rank),
+        frozen=t.frozen,
+        ranks=ranks,
+        micro_batch=micro_batch,
+        rounds=rounds,
+        sequences=ranks * micro_batch * rounds,
+        length=float(h.plan.seq_len),
     )

@@ -2,111 +2,126 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from core.hardware.accelerators import Accelerator
+from core.messages import Message, message, pick_message
 from core.planning.memory_estimate import MemoryEstimate
 from core.planning.memory_fixes import Fix, cheapest_fix, fewest_accelerators, fixed_plan, largest, on_host
 from core.views.plan.text_limits import but_misses
-from core.views.plan.text_memory import gib, kept_free, sentence
-from core.wording import listed, percent, plural
+from core.views.plan.text_memory import sentence
 
 _CHANGES = {
-    "rc": "recompute {}",
-    "mbs": "micro-batch {}",
-    "zero": "ZeRO-{}",
-    "cp": "context parallel {}",
-    "tp": "tensor parallel {}",
-    "pp": "pipeline of {} stages",
-    "off": "{} offloaded",
-    "chunks": "the loss in {} pieces",
+    "rc": "memory.change.rc",
+    "mbs": "memory.change.mbs",
+    "zero": "memory.change.zero",
+    "cp": "memory.change.cp",
+    "tp": "memory.change.tp",
+    "pp": "memory.change.pp",
+    "off": "memory.change.off",
+    "chunks": "memory.change.chunks",
 }
 
 
-def change(fix: Fix) -> str:
-    """What a fix changes: ``recompute full and context parallel 4``."""
-    return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
+def changes_of(fix: Fix) -> list[Message]:
+    """Return what a fix changes: ``recompute full``, ``context parallelism 4``."""
+    return [message(_CHANGES[name], value=text) for name, text in fix.texts.items()]
 
 
-def _then(h: MemoryEstimate, fix: Fix) -> str:
-    host = on_host(h, fix)
-    each = " for each accelerator" if h.layout.accelerators > 1 else ""
-    beside = f", taking {gib(host)} of the host’s memory{each}" if host else ""
-    return f"{gib(h.usable - float(fix.device_memory.total))} free{beside}{but_misses(fixed_plan(h, fix))}"
+def _free(h: MemoryEstimate, fix: Fix) -> float:
+    return h.usable - float(fix.device_memory.total)
 
 
-def rescue(h: MemoryEstimate) -> str:
-    """The cheapest change that would make it fit, or leave free what it keeps, and the limits that it still misses;
-    empty where it does."""
+def _caveats(h: MemoryEstimate, fix: Fix) -> list[Message]:
+    host, misses = on_host(h, fix), but_misses(fixed_plan(h, fix))
+    return [*([message("memory.fix.host", host=host)] if host else []), *misses]
+
+
+def rescue(h: MemoryEstimate) -> list[Message]:
+    """Return the cheapest change that makes a plan fit or meet its headroom, and its caveats; empty where it does."""
     if not h.lacks:
-        return ""
-    would = "It would fit" if h.fits == "over" else "It leaves enough"
+        return []
+    over = h.fits == "over"
     if fix := cheapest_fix(h):
-        return f"{would} with **{change(fix)}**, {_then(h, fix)}."
+        key = "memory.fix.fits" if over else "memory.fix.enough"
+        return [message(key, changes=changes_of(fix), free=_free(h, fix)), *_caveats(h, fix)]
     if more := fewest_accelerators(h):
-        return f"{would} o{on_more(h, more)[1:]}."
-    return f"No small change of its layout {'makes it fit' if h.fits == 'over' else 'leaves as much'}."
+        return on_more(h, more)
+    return [message("memory.fix.none" if over else "memory.fix.none_enough")]
 
 
-def on_more(h: MemoryEstimate, more: int) -> str:
-    """On how many accelerators the plan fits."""
-    return f"On **{more:,} × {h.plan.accelerator}**{but_misses(replace(h.plan, accelerators=float(more)))}"
+def on_more(h: MemoryEstimate, more: int) -> list[Message]:
+    """Return on how many accelerators the plan fits, and which limits it then misses."""
+    plan = replace(h.plan, accelerators=float(more))
+    return [message("memory.fix.on_more", count=float(more), device=h.plan.accelerator), *but_misses(plan)]
+
+
+def elsewhere(h: MemoryEstimate, other: Accelerator) -> list[Message]:
+    """Return that the plan fits unchanged on another accelerator, and which limits it then misses."""
+    plan, count = h.plan.on_accelerator(other.name), float(h.layout.accelerators)
+    said = message("memory.fix.elsewhere", count=count, device=other.name, capacity=plan.usable_memory)
+    return [said, *but_misses(plan)]
 
 
 def verdict(h: MemoryEstimate) -> str:
-    """Whether it fits, and the cheapest change that would make it fit or leave free what it keeps."""
-    return f"{sentence(h)} {rescue(h)}".strip()
+    """Return whether a plan fits, and the cheapest change that would make it fit or meet its headroom."""
+    return " ".join([sentence(h), *rescue(h)])
 
 
-def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
-    """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
+def why(h: MemoryEstimate, found: Sequence[Fix]) -> list[Message]:
+    """Return what uses most of the memory, and how many changes make the plan fit, or how far it can grow."""
     classes = {
-        "model states": float(h.device_memory.states - h.device_memory.later),
-        "activations": float(h.device_memory.activations),
-        "buffers and runtime": float(h.device_memory.buffers + h.device_memory.runtime),
+        "memory.why.states": float(h.device_memory.states - h.device_memory.later),
+        "memory.why.activations": float(h.device_memory.activations),
+        "memory.why.buffers": float(h.device_memory.buffers + h.device_memory.runtime),
     }
-    name, most = max(classes.items(), key=lambda item: item[1])
-    share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
+    key, most = max(classes.items(), key=lambda item: item[1])
+    return [message(key, most=most, total=h.total), *_outlook(h, found)]
+
+
+def _outlook(h: MemoryEstimate, found: Sequence[Fix]) -> list[Message]:
     if h.fits == "unknown":
-        return share
-    if not h.lacks:
-        batch, length, layers = largest(h)
-        larger = [f"a micro-batch of up to **{batch:,}**"] if batch > int(h.layout.micro_batch) else []
-        larger += [f"sequences of up to **{length:,}** tokens"] if length > h.plan.seq_len else []
-        larger += [f"up to **{layers:,}** layers of these"] if layers > h.spec.layers else []
-        room = f"there is room for {', or '.join(larger)}" if larger else "nothing of it can be larger"
-        return f"{share} It fits. All else as it is{kept_free(h)}, {room}."
-    enough = "No change of its layout on these accelerators is enough."
-    if result:
-        to = "to make it fit" if h.fits == "over" else "to leave as much free as you keep"
-        enough = f"{len(result)} {plural(len(result), 'way')} {to} on the same accelerators, the cheapest first."
-    count = int(h.layout.accelerators)
-    onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
-    plans = [h.plan.on_accelerator(other.name) for other in others[:2]]
-    onto += [f"{count:,} × {plan.accelerator} with {gib(plan.usable_memory)}{but_misses(plan)}" for plan in plans]
-    so = "fits" if h.fits == "over" else "does"
-    return f"{share} {enough}" + (f" Unchanged it {so} on {listed(onto, 'or')}." if onto else "")
+        return []
+    over, headroom = h.fits == "over", h.plan.limits.free
+    if found:
+        return [message("memory.why.fixes" if over else "memory.why.fixes_headroom", n=float(len(found)))]
+    if h.lacks:
+        return [message("memory.fix.none" if over else "memory.fix.none_enough")]
+    sizes = zip(_SIZES.items(), largest(h), strict=True)
+    now = {"micro_batch": int(h.layout.micro_batch), "length": h.plan.seq_len, "layers": h.spec.layers}
+    limits = [message(key, value=float(most)) for (name, key), most in sizes if most > now[name]]
+    if not limits:
+        return [message("memory.why.full", headroom=headroom)]
+    return [message("memory.why.larger", limits=limits, headroom=headroom)]
 
 
-def costs(fix: Fix) -> str:
-    """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
-    sentences = [
-        f"{percent(abs(extra))} {more if extra > 0 else fewer} {what}"
-        for extra, more, fewer, what in (
-            (fix.extra_flop, "more", "fewer", "FLOPs"),
-            (fix.extra_traffic, "more", "fewer", "bytes sent for each token"),
-            (fix.extra_bubble, "longer", "shorter", "for the pipeline’s wait"),
-        )
-        if abs(extra) > 5e-4
-    ]
-    if math.isnan(fix.extra_traffic) and "off" in fix.texts:
-        sentences.append("gradients and weights cross to the host")
-    return ", ".join(sentences) or "no more FLOPs or bytes sent"
+_SIZES = {
+    "micro_batch": "memory.why.micro_batch",
+    "length": "memory.why.length",
+    "layers": "memory.why.layers",
+}
 
 
-def priced(h: MemoryEstimate, fix: Fix) -> str:
-    """A fix with what it saves and leaves, and what it costs."""
-    name = change(fix)
-    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)}: {_then(h, fix)}; {costs(fix)}."
+def costs(fix: Fix) -> list[Message]:
+    """Return what a change costs: FLOPs, bytes, and pipeline bubble, over those of the plan."""
+    extras = {
+        "memory.cost.flops": fix.extra_flop,
+        "memory.cost.traffic": fix.extra_traffic,
+        "memory.cost.bubble": fix.extra_bubble,
+    }
+    return [message(key, extra=extra) for key, extra in extras.items() if abs(extra) > 5e-4]
+
+
+def priced(h: MemoryEstimate, fix: Fix) -> list[Message]:
+    """Return a fix with what it saves, leaves, and costs, and its caveats."""
+    added = costs(fix)
+    over_link = "memory.fix.option_link" if "off" in fix.texts else "memory.fix.option_free"
+    said = pick_message(
+        "memory.fix.option" if added else over_link,
+        changes=changes_of(fix),
+        saved=fix.saved,
+        free=_free(h, fix),
+        costs=added,
+    )
+    return [said, *_caveats(h, fix)]

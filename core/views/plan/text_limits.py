@@ -241,13 +241,13 @@ def not_met(every: Sequence[Check]) -> list[Message]:
     return [message("limits.outcome.named", name=limit_name(check.id), outcome=outcome(check)) for check in missed]
 
 
-def but_misses(plan: Plan) -> Message | str:
+def but_misses(plan: Plan) -> list[Message]:
     """Return which limits a plan misses that is offered; empty where it misses none."""
     try:
         missed = missed_limits(plan)
     except (BudgetError, LayoutError) as problem:
-        return message("limits.misses.invalid", problem=str(problem))
-    return message("limits.misses.but", misses=_the(missed)) if missed else ""
+        return [message("limits.misses.invalid", problem=str(problem))]
+    return [message("limits.misses.but", misses=_the(missed))] if missed else []
 
 
 def value_text(a: PlanEstimate, check: Check) -> Message | str:

@@ -1,4 +1,4 @@
-"""The precision of a plan as sentences and rows: what each class of tensors is kept in, and what that adds up to."""
+"""The precision of a plan as sentences and rows: what each class of tensors is stored in, and what that adds up to."""
 
 from __future__ import annotations
 
@@ -6,78 +6,128 @@ import math
 from dataclasses import dataclass
 
 from core.fields import Field
+from core.messages import Message, message
 from core.planning.form.training import OWN_FIELDS
 from core.planning.memory_estimate import MemoryEstimate
-from core.training.custom_policy import policy_rows
-from core.training.memory import states_per_parameter
+from core.training.custom_policy import PolicyRow, policy_rows
+from core.training.memory import StateBytes, states_per_parameter
 from core.units import significant
-from core.views.plan.text_memory import counted_parameter, gib, left
-from core.views.training import text as training_text
-
-WHY_SO_MANY = (
-    "**Why 8, 12, 16, 18 or 20 bytes?** The same sum under Adam, which keeps two numbers. In bf16 throughout it is "
-    "2 + 2 + 4 = **8**. With the two numbers in fp32, 2 + 2 + 8 = **12**; so much are fp32 master weights and Adam’s "
-    "numbers alone, the part that ZeRO-1 shares. With fp32 master weights 2 + 2 + 4 + 8 = **16**, no less than fp32 "
-    "throughout, 4 + 4 + 8. With fp32 gradients **18**, and with an fp32 buffer or copy beside 16-bit gradients **20**."
-)
+from core.views.plan.memory_rows import parts_text
+from core.views.plan.text_memory import gib
+from core.views.training.text import headroom_cell
 
 
-def adds_up(h: MemoryEstimate) -> str:
-    """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    held = h.states_each.total
-    gone = "" if held == states.total else f", and **{significant(held)}** as the plan keeps them on accelerators"
-    named = training_text.spelled(states, h.policy)
-    return (
-        f"**{named} = {significant(states.total)} bytes for each {counted_parameter(h)}** under {h.optimizer.name}, "
-        f"before anything is shared{gone}; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
+def unsharded(h: MemoryEstimate) -> StateBytes:
+    """Return bytes of one parameter's states before anything is sharded, wherever they lie."""
+    return states_per_parameter(h.optimizer, h.policy, h.spec)
+
+
+def adds_up(h: MemoryEstimate) -> Message:
+    """Return the sum of the bytes of one parameter, and the model states on each accelerator."""
+    states = unsharded(h)
+    return message(
+        "training.policy.takeaway" if h.plan.trained.everything else "training.policy.takeaway_trained",
+        total=states.total,
+        parts=parts_text(states, h.policy),
+        optimizer=h.optimizer.name,
+        states=float(h.device_memory.states),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PrecisionRow:
     """One class of tensors. field: what decides its type; None where the optimizer itself does, or one before does."""
 
     field: Field | None
-    name: str
+    name: Message
     bytes: str
-    why: str
+    why: Message
 
 
-def kept(h: MemoryEstimate) -> list[Kept]:
-    """Every class of tensors of a plan with its bytes per parameter, and why it is there."""
+def precision_rows(h: MemoryEstimate) -> list[PrecisionRow]:
+    """Return every class of tensors of a plan with its bytes per parameter, and what it is for."""
     seen: set[str] = set()
-    kept_rows: list[Kept] = []
+    rows: list[PrecisionRow] = []
     for row in policy_rows(h.policy, h.optimizer):
-        state = row.chosen.startswith("states") or not row.chosen
         field = None if row.chosen in seen else OWN_FIELDS.get(row.chosen)
         seen.add(row.chosen)
-        name = f"Optimizer state `{row.tensors}`" if state else f"{row.tensors[0].upper()}{row.tensors[1:]}"
-        fixed = f"{row.type}: " if field is None else ""
         size = "" if math.isnan(row.bytes) else f"{significant(row.bytes)} B"
-        kept_rows.append(Kept(field, name, size, f"{fixed}{row.why}"))
-    return kept_rows
+        why = _purpose(row)
+        fixed = why if field else message("training.policy.fixed", type=row.type, why=why)
+        rows.append(PrecisionRow(field, _name(row), size, fixed))
+    return rows
 
 
-def total(h: MemoryEstimate) -> tuple[str, str, str]:
-    """The row under them: what it is, the sum, and of what."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    mean = "" if h.optimizer.uniform else ", the mean over the model’s tensors"
+def _name(row: PolicyRow) -> Message:
+    if row.state:
+        return message("training.policy.state", state=row.state)
+    return message(_NAMES[row.chosen])
+
+
+def _purpose(row: PolicyRow) -> Message:
+    if not row.state:
+        return message(_PURPOSES[row.chosen])
+    if row.size:
+        return message("training.policy.why_state", size=row.size)
+    return message("training.policy.why_other_state")
+
+
+_NAMES = {
+    "weights": "training.policy.weights",
+    "master": "training.policy.master",
+    "gradients": "training.policy.gradients",
+    "accumulation": "training.policy.accumulation",
+    "gradient_copy": "training.policy.gradient_copy",
+    "multiplies": "training.policy.multiplies",
+    "activations": "training.policy.activations",
+}
+_PURPOSES = {
+    "weights": "training.policy.why_weights",
+    "master": "training.policy.why_master",
+    "gradients": "training.policy.why_gradients",
+    "accumulation": "training.policy.why_accumulation",
+    "gradient_copy": "training.policy.why_gradient_copy",
+    "multiplies": "training.policy.why_multiplies",
+    "activations": "training.policy.why_activations",
+}
+
+
+def short_sum(states: StateBytes) -> Message:
+    """Return ``4 + 4 + 0 + 8``: weights, gradients, master weights, optimizer state."""
+    return message(
+        "memory.parts.short",
+        parameters=states.parameters,
+        gradients=states.gradients,
+        master=states.master,
+        optimizer=states.optimizer,
+    )
+
+
+def total(h: MemoryEstimate) -> tuple[Message, str, Message]:
+    """Return the row under them: what it is, the sum, and its parts."""
+    states = unsharded(h)
+    parts = message(
+        "training.policy.sum" if h.optimizer.uniform else "training.policy.sum_mean",
+        parts=short_sum(states),
+        optimizer=h.optimizer.name,
+    )
+    return message("training.policy.total"), f"**{significant(states.total)} B**", parts
+
+
+def policy_headings() -> tuple[Message, ...]:
+    """Return the headings of `policy_row`."""
     return (
-        f"Bytes for each {counted_parameter(h)}",
-        f"**{significant(states.total)} B**",
-        f"{training_text.summed(states)} under {h.optimizer.name}{mean}",
+        message("training.policy.heading"),
+        message("training.policy.parts"),
+        message("training.heading.per_parameter"),
+        message("row.memory_bytes"),
+        message("training.heading.free"),
+        message("training.policy.about"),
     )
 
 
 def policy_row(h: MemoryEstimate) -> tuple[str, ...]:
-    """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    return (
-        h.policy.id,
-        training_text.summed(states),
-        significant(states.total),
-        gib(h.total),
-        left(h),
-        h.policy.note,
-    )
+    """Return the row of a plan's precision: its sum, what one accelerator needs, what is free, and what it is."""
+    states = unsharded(h)
+    size = significant(states.total)
+    return h.policy.id, short_sum(states), size, gib(h.total), headroom_cell(h), h.policy.note

@@ -1,30 +1,41 @@
-"""What backward computes again, in a few words."""
+"""What backward recomputes, in a few words."""
 
 from __future__ import annotations
 
+from core.messages import Message, message
 from core.training.layout import Recompute, layers_of, named_modules, way_of
-from core.wording import listed
 
-_SELECTIVE = {True: "norms and activation functions", False: "the core of attention", None: "selectively"}
+_MODES = {
+    Recompute.NONE: "memory.recompute.none",
+    Recompute.SELECTIVE: "memory.recompute.selective",
+    Recompute.PER_OPERATION: "memory.recompute.per_operation",
+    Recompute.FULL: "memory.recompute.full",
+}
+_SELECTIVE = {True: "memory.recompute.selective_flash", False: "memory.recompute.selective_attention"}
 _MODULES = {
-    "core_attn": "the core of attention",
-    "layernorm": "norms",
-    "act": "activation functions",
-    "mla_up_proj": "projections up from latents",
-    "mlp": "feed-forward networks",
-    "moe": "mixtures",
+    "core_attn": "memory.module.core_attn",
+    "layernorm": "memory.module.layernorm",
+    "act": "memory.module.act",
+    "mla_up_proj": "memory.module.mla_up_proj",
+    "mlp": "memory.module.mlp",
+    "moe": "memory.module.moe",
 }
 
 
-def recomputed(recompute: int, flash: bool | None = None) -> str:
-    """What backward computes again. flash: whether attention is fused, which decides what is meant by selective."""
-    ways: dict[int, str] = {
-        Recompute.NONE: "nothing",
-        Recompute.SELECTIVE: _SELECTIVE[flash],
-        Recompute.PER_OPERATION: "every second matrix product",
-        Recompute.FULL: "layers",
-    }
-    what = ways.get(int(way_of(recompute))) or listed([_MODULES[name] for name in named_modules(recompute)])
-    some = int(layers_of(recompute))
-    where = f", {some} of each stage" if some > 0 else f", {-some} from one input" if some < 0 else ""
-    return f"{what} recomputed{where}"
+def recomputed(recompute: int, flash: bool | None = None) -> Message:
+    """Return what backward recomputes. flash: whether attention is fused, which decides what is meant by selective."""
+    what, layers = _what(recompute, flash), int(layers_of(recompute))
+    if not layers:
+        return what
+    key = "memory.recompute.layers" if layers > 0 else "memory.recompute.blocks"
+    return message(key, what=what, layers=float(abs(layers)))
+
+
+def _what(recompute: int, flash: bool | None) -> Message:
+    mode = int(way_of(recompute))
+    if mode == Recompute.SELECTIVE and flash is not None:
+        return message(_SELECTIVE[flash])
+    if mode in _MODES:
+        return message(_MODES[Recompute(mode)])
+    modules = [message(_MODULES[name]) for name in named_modules(recompute)]
+    return message("memory.recompute.modules", modules=modules)

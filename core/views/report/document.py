@@ -28,7 +28,7 @@ from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
 from core.views.comparison.charts import bars
 from core.views.plan import text as plan_text
-from core.views.plan import text_host, text_limits, text_memory
+from core.views.plan import text_limits, text_memory
 from core.views.plan.charts import answer_strip
 from core.views.report.formula_text import formula_text
 from core.views.report.report import Report, concerns
@@ -189,16 +189,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
         memory = {
             "text": text,
             "picture": picture(device_bars([("", h.device_memory)], h.usable, LIGHT), plain(text)),
-            "notes": [
-                note
-                for note in (
-                    text_memory.counted(h),
-                    text_host.host(h),
-                    *text_memory.remarks(h),
-                    text_memory.checkpoint(h),
-                )
-                if note
-            ],
+            "notes": [text_memory.counted(h), *text_memory.remarks(h)],
         }
     rows = [(_typed(row.label, row.note), *map(as_text, row.cells()[1:4])) for row in report.rows(plan)]
     return {"layout": layout, "runs": runs, "memory": memory, "line_heads": HEADINGS[:4], "lines": rows}

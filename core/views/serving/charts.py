@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core.messages import message
 from core.serving.serving import Serving
 from core.units import format_count, significant
 from core.views.common.chart import Figure, figure, label, log_axis, marks, over, rule
@@ -34,8 +35,8 @@ def token_time(s: Serving, palette: Palette) -> Figure:
     by_arithmetic = 1e3 * np.asarray(placed.work.flop) / placed.peak
     low, high = float(by_arithmetic.min()) / 2, 2.5 * float(max(by_memory.max(), by_arithmetic.max()))
     curves = (
-        ("by memory", by_memory, palette.memory_bound, "solid"),
-        ("by arithmetic", by_arithmetic, palette.compute_bound, "dash"),
+        (message("serving.picture.memory"), by_memory, palette.memory_bound, "solid"),
+        (message("serving.picture.compute"), by_arithmetic, palette.compute_bound, "dash"),
     )
     side, shift = ("right", -4) if fit > 4 else ("left", 4)
     at_fit = {
@@ -46,7 +47,7 @@ def token_time(s: Serving, palette: Palette) -> Figure:
         "yref": "paper",
         "yanchor": "bottom",
     }
-    text = f"<b>{format_count(fit)} fit</b>"
+    text = message("serving.picture.fit", fit=fit)
     full = [label(palette, text, **at_fit, yshift=2, bgcolor=palette.background)] if 1 <= fit <= most else []
     at = 1e3 * float(s.decode(s.users).seconds)
     return figure(
@@ -74,10 +75,12 @@ def token_time(s: Serving, palette: Palette) -> Figure:
         ],
         height=_HEIGHT,
         margin={"l": 8, "r": 8, "t": 40, "b": 8},
-        xaxis=_logs(palette, "users at once", 1, most, [2.0**k for k in range(0, int(math.log2(most)) + 1, 2)]),
+        xaxis=_logs(
+            palette, message("serving.picture.users"), 1, most, [2.0**k for k in range(0, int(math.log2(most)) + 1, 2)]
+        ),
         yaxis=log_axis(
             palette,
-            "ms a token, at least",
+            message("serving.picture.time"),
             low,
             high,
             tickvals=_decades(low, high),

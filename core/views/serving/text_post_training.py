@@ -1,58 +1,47 @@
-"""What post-training holds on one accelerator, in sentences."""
+"""What post-training needs on one accelerator, in sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from core.messages import Message, message
 from core.planning.fine_tuning import ANSWERS, PostTraining
 from core.planning.memory_estimate import MemoryEstimate
-from core.views.plan.text_memory import gib
-from core.wording import listed, percent
-
-REWARD = (
-    "A reward model in training holds no second model: one score stands in place of its head, and an example is a "
-    "pair. TRL keeps no reference where adapters are trained, where DPO works its answers out beforehand "
-    "(`precompute_ref_log_probs`), or where GRPO’s `beta` is 0; an engine that sleeps "
-    "(`vllm_enable_sleep_mode`) leaves its memory to the training step."
-)
 
 
-def takeaway(h: MemoryEstimate, rows: Sequence[PostTraining]) -> str:
-    """How much each method adds, and which of them fit."""
-    more = [f"**{row.method.method} {gib(row.total - h.total)} more**" for row in rows]
+def takeaway(h: MemoryEstimate, rows: Sequence[PostTraining]) -> list[Message]:
+    """Return how much each method adds, and which of them fit."""
+    more = [message("serving.post.more", more=row.total - h.total, method=row.method.method) for row in rows]
+    said = message("serving.post.takeaway", total=h.total, more=more)
     if math.isnan(h.usable):
-        verdict = "how much memory there is, is unknown"
-    else:
-        room = h.usable * (1 - h.plan.limits.free)
-        fits = [row.method.method for row in rows if row.total <= room]
-        none = "none of them fits" if len(rows) > len(fits) == 0 else ""
-        verdict = none or ("all of them fit" if len(fits) == len(rows) else f"{listed(fits)} fits beside it")
-        verdict = verdict.replace(" fits beside it", " fit") if len(fits) > 1 else verdict
-    kept = "" if math.isnan(h.usable) or not h.plan.limits.free else f" with {percent(h.plan.limits.free)} to stay free"
-    return f"Beside the {gib(h.total)} of this plan each accelerator holds for {listed(more)}; {verdict}{kept}."
+        return [said]
+    fitting = [row.method.method for row in rows if row.total <= h.usable * (1 - h.plan.limits.free)]
+    if len(fitting) == len(rows):
+        return [said, message("serving.post.all_fit")]
+    if not fitting:
+        return [said, message("serving.post.none_fits")]
+    return [said, message("serving.post.some_fit", methods=fitting, n=float(len(fitting)))]
 
 
-def adds(h: MemoryEstimate, row: PostTraining) -> str:
-    """What a method adds, with its bytes."""
+_FROZEN = {
+    "reference": "serving.post.reference",
+    "reward": "serving.post.reward",
+    "both": "serving.post.reference_and_reward",
+}
+
+
+def adds(row: PostTraining) -> Message:
+    """Return what a method adds, with its bytes."""
+    kind = "both" if row.copies > 1 else "reference" if row.method.frozen == 1 else "reward"
+    tensor = float(row.served.tensor) if row.served else 1.0
     parts = [
-        (row.pairs, "for the second answer of each pair"),
-        (row.frozen, f"of {_frozen(row)}"),
-        (row.critic, "of a critic with its gradients and states"),
-        (row.engine, f"of weights that write answers{_over(row)}"),
-        (row.cache, f"of cache for {ANSWERS} answers"),
+        *([message("serving.post.pairs", size=row.pairs)] if row.pairs else ()),
+        *([message(_FROZEN[kind], size=row.frozen)] if row.frozen else ()),
+        *([message("serving.post.critic", size=row.critic)] if row.critic else ()),
+        *([message("serving.post.engine", size=row.engine, tensor=tensor)] if row.engine else ()),
+        *([message("serving.post.cache", size=row.cache, answers=float(ANSWERS))] if row.cache else ()),
     ]
-    sizes = listed([f"{gib(size)} {what}" for size, what in parts if size])
-    own = " Its reference is the model with its adapters off." if h.plan.trained.adapters else ""
-    return f"**{row.method.method}:** {sizes or 'nothing more'}.{own}"
-
-
-def _frozen(row: PostTraining) -> str:
-    if row.copies > 1:
-        return "frozen reference and reward model"
-    return "a frozen reference" if row.method.frozen == 1 else "a frozen reward model"
-
-
-def _over(row: PostTraining) -> str:
-    shared = row.served.tensor if row.served else 1
-    return f", shared by {shared} accelerators" if shared > 1 else ""
+    if not parts:
+        return message("serving.post.nothing", method=row.method.method)
+    return message("serving.post.method", method=row.method.method, parts=parts)

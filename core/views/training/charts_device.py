@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from core.messages import message
 from core.training.device.memory import DeviceMemory
 from core.training.memory import PARTS, StateBytes
 from core.units import format_bytes, significant
@@ -15,13 +16,13 @@ from core.views.common.palette import Palette
 GIB = 2.0**30
 
 CLASSES: tuple[tuple[str, str, str], ...] = (
-    ("parameters", "parameters", "parameters"),
-    ("gradients", "gradients", "gradients"),
-    ("master_weights", "master", "master weights"),
-    ("optimizer_state", "optimizer", "optimizer state"),
-    ("activations", "activations", "activations"),
-    ("buffers", "buffers", "buffers"),
-    ("runtime", "", "runtime"),
+    ("parameters", "parameters", message("memory.class.parameters")),
+    ("gradients", "gradients", message("memory.class.gradients")),
+    ("master_weights", "master", message("memory.class.master")),
+    ("optimizer_state", "optimizer", message("memory.class.optimizer")),
+    ("activations", "activations", message("memory.class.activations")),
+    ("buffers", "buffers", message("memory.class.buffers")),
+    ("runtime", "", message("memory.class.runtime")),
 )
 """Classes of memory in stacking order: field of `DeviceMemory`, role in the palette (none: quiet), and name."""
 
@@ -37,9 +38,7 @@ def colour(role: str, palette: Palette) -> str:
     return palette.role(role) if role else palette.muted
 
 
-def device_bars(
-    rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette, *, title: str = "GiB on one accelerator"
-) -> Figure:
+def device_bars(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> Figure:
     """One stacked bar for each named account, against the memory of one accelerator.
 
     The classes are named over the bars, as they lie in the longest: what it has none of where it would lie.
@@ -62,7 +61,7 @@ def device_bars(
         height=above + inner + _BELOW + (18 if known else 0),
         margin={"l": 8, "r": 8, "t": above, "b": _BELOW + (18 if known else 0)},
         barmode="stack",
-        xaxis=axis(palette, title, range=[0, widest], fixedrange=True, tickformat=",~f"),
+        xaxis=axis(palette, message("memory.picture.axis"), range=[0, widest], fixedrange=True, tickformat=",~f"),
         yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
         annotations=[
             *marks,
@@ -136,7 +135,7 @@ def state_bars(rows: Sequence[tuple[str, StateBytes]], palette: Palette) -> Figu
         height=above + _ROW * len(rows) + _BELOW,
         margin={"l": 8, "r": 8, "t": above, "b": _BELOW},
         barmode="stack",
-        xaxis=axis(palette, "Unsharded model states (bytes per parameter)", range=[0, widest], fixedrange=True),
+        xaxis=axis(palette, message("memory.picture.axis_states"), range=[0, widest], fixedrange=True),
         yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
         annotations=[*marks, *ends],
     )
@@ -210,7 +209,7 @@ def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str
     if math.isnan(usable):
         return []
     at = usable / GIB
-    text = f"<b>memory capacity: {significant(at, 3)} GiB</b>"
+    text = message("memory.picture.capacity", capacity=usable)
     right = at > 0.5 * widest
     return [
         label(palette, text, x=at, y=0, yref="paper", yanchor="top", yshift=-48, xanchor="right" if right else "left")

@@ -6,19 +6,17 @@ import math
 
 import numpy as np
 
+from core.messages import message
 from core.training.device.peak import StepCurve
-from core.units import significant
 from core.views.common.chart import SANS, Figure, axis, figure, label, marks, over, rule
 from core.views.common.palette import Palette
 from core.views.training.charts_device import CLASSES, GIB, colour
 
-_NAMES = {
-    "start": "start",
-    "forward": "forward",
-    "loss": "loss",
-    "steady": "alternating",
-    "backward": "backward",
-    "optimizer": "optimizer",
+_PHASES = {
+    "forward": "memory.phase.forward",
+    "steady": "memory.phase.steady",
+    "backward": "memory.phase.backward",
+    "optimizer": "memory.phase.optimizer",
 }
 
 
@@ -29,9 +27,9 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
     peak = curve.peak
     known = 0.0 if math.isnan(usable) else usable / GIB
     top = 1.15 * max(known, float(total.max()))
-    starts = {phase: at for phase, at in curve.moments.items() if phase not in ("loss", "start")}
+    starts = {phase: at for phase, at in curve.moments.items() if phase in _PHASES}
     at_limit = {"x": 0, "xref": "paper", "xanchor": "left", "y": known, "yanchor": "bottom", "yshift": 3}
-    title = f"<b>memory capacity: {significant(known, 3)} GiB</b>"
+    title = message("memory.picture.capacity", capacity=usable)
     return figure(
         palette,
         [
@@ -52,19 +50,19 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
         hovermode="x",
         xaxis=axis(
             palette,
-            "one step, layer by layer",
+            message("memory.step.axis"),
             tickvals=list(starts.values()),
-            ticktext=[_NAMES[phase] for phase in starts],
+            ticktext=[message(_PHASES[phase]) for phase in starts],
             tickfont={"family": SANS, "size": 12, "color": palette.muted},
             tickangle=0,
             showgrid=True,
             fixedrange=True,
         ),
-        yaxis=axis(palette, "GiB on one accelerator", range=[0, top], fixedrange=True),
+        yaxis=axis(palette, message("memory.picture.axis"), range=[0, top], fixedrange=True),
         annotations=[
             label(
                 palette,
-                f"<b>highest: {significant(float(total[peak]), 3)} GiB</b>",
+                message("memory.step.peak", peak=float(curve.total[peak])),
                 x=peak,
                 y=float(total[peak]),
                 yanchor="bottom",

@@ -1,101 +1,116 @@
-"""Model states, optimizers and memories as sentences, in the small markup of bold by two asterisks."""
+"""Optimizers, parallelism, activations, and one step of training: takeaways, headings, and rows of the panels."""
 
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Sequence
 
-from core.hardware.accelerators import Accelerator
-from core.training.memory import PARTS, CheckpointSize, StateBytes
-from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
+from core.messages import Message, message, pick_message
+from core.planning.memory_estimate import MemoryEstimate
+from core.training.activations.tensors import LayerKind, Split
+from core.training.device.memory import DeviceMemory
+from core.training.device.peak import StepCurve
+from core.training.device.traffic import Traffic
+from core.training.layout import Recompute
+from core.training.memory import states_per_parameter
+from core.training.optimizers import LEFT_OUT, Optimizer, find_optimizer, optimizers
 from core.training.precision import PrecisionPolicy
-from core.units import QuantityText, format_bytes, format_count, format_quantity, significant
+from core.units import QuantityText, format_bytes, significant
+from core.views.plan.text_recomputed import recomputed
 
-_USABLE = re.compile(r"^(\d+)(?: GB)? usable")
-
-
-CHECKED = (
-    "A test runs real training steps of small GPT-2, Llama, and Mixtral models on PyTorch: parameters, gradients, and "
-    "master weights agree to the byte, and saved activations agree within 1%."
-)
-"""Which measurement the memory account was compared with."""
+# ------------------------------------------------------------------------------ optimizers
 
 
-def summed(states: StateBytes) -> str:
-    """ "4 + 4 + 0 + 8", in the order of `PARTS`."""
-    return " + ".join(significant(float(getattr(states, part))) for part in PARTS)
+def headroom_cell(h: MemoryEstimate) -> str:
+    """Return what is free, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the capacity is."""
+    if h.fits == "unknown":
+        return message("training.cell.unknown")
+    sign = "−" if h.spare < 0 else ""
+    return QuantityText(f"{sign}{format_bytes(abs(h.spare), system='binary', digits=3)}", h.spare, "B")
 
 
-def spelled(states: StateBytes, policy: PrecisionPolicy) -> str:
-    """ "4 parameters + 4 gradients + 8 optimizer state"; parts of zero bytes are left out."""
-    named = dict(PARTS) | ({"master": "master weights and gradients"} if policy.gradient_copy else {})
-    sizes = ((float(getattr(states, part)), name) for part, name in named.items())
-    return " + ".join(f"{significant(size)} {name}" for size, name in sizes if size)
-
-
-def matrix_units(policy: PrecisionPolicy, device: Accelerator) -> str:
-    """That ``device`` does not multiply in the 8- or 16-bit format of ``policy``, or that nobody says; else empty."""
-    dtype = policy.multiplies.name
-    if dtype not in ("bf16", "fp16", "fp8") or not math.isnan(device.peak(dtype)):
-        return ""
-    if not device.lacks(dtype):
-        return f"**Whether {device.name} multiplies {dtype} is unknown:** its source gives no {dtype} rate."
-    other = device.usable("fp16")
-    rate = format_quantity(device.peak(other), "flop_per_s")
+def optimizer_headings(*, measured: bool) -> tuple[Message, ...]:
+    """Return the headings of `optimizer_row`."""
     return (
-        f"**{device.name} has no {dtype} matrix units:** the bytes stay what they are, but its {rate} are for {other}."
+        message("training.optimizer.name"),
+        message("training.optimizer.states"),
+        message("training.optimizer.formula"),
+        message("training.heading.per_parameter"),
+        message("row.model_states"),
+        message("row.memory_bytes"),
+        message("training.heading.free"),
+        *((message("training.optimizer.measured"),) if measured else ()),
+    )
+
+
+def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
+    """Return the row of a plan's optimizer: states, bytes per parameter, memory use."""
+    optimizer = h.optimizer
+    return (
+        optimizer.name,
+        ", ".join(f"`{state}`" for state in optimizer.states) or message("training.cell.none"),
+        optimizer.formula(h.policy) or "0",
+        significant(states_per_parameter(optimizer, h.policy, h.spec).total),
+        format_bytes(float(h.device_memory.states), system="binary", digits=3),
+        format_bytes(h.total, system="binary", digits=3),
+        headroom_cell(h),
+        *((measured_state(optimizer),) if measured else ()),
     )
 
 
 def measured_state(optimizer: Optimizer) -> str:
-    """The measured state per parameter."""
+    """Return the measured state per parameter."""
     if math.isnan(optimizer.measured):
-        return "unknown"
+        return message("training.cell.unknown")
     size = f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
     return QuantityText(size, optimizer.measured, "B")
 
 
-def left_out() -> str:
-    """How many optimizers there are, whose state depends on shapes, and which are left out."""
-    shaped = sum(not optimizer.uniform for optimizer in optimizers().values())
-    return (
-        f"**The {len(optimizers())} optimizers** are all of torch.optim and the usual ones beyond it; the state of "
-        f"{shaped} of them depends on the shapes of the tensors. Left out: {', '.join(LEFT_OUT)}."
+def optimizers_text(rows: Sequence[MemoryEstimate]) -> Message:
+    """Return how far the choice of an optimizer goes. rows: the plan under each, from the most memory to the least."""
+    sizes = {row.optimizer.name: states_per_parameter(row.optimizer, row.policy, row.spec).total for row in rows}
+    high, low = max(sizes, key=sizes.__getitem__), min(reversed(sizes), key=sizes.__getitem__)
+    fitting = [row.optimizer.name for row in rows if row.room >= 0]
+    verdict = "none" if not fitting else "all" if len(fitting) == len(rows) else "some"
+    return pick_message(
+        _OPTIMIZERS[verdict],
+        high=sizes[high],
+        highest=high,
+        low=sizes[low],
+        lowest=low,
+        memory=(rows[-1].total, rows[0].total),
+        fitting=float(len(fitting)),
+        first=next(iter(fitting), ""),
     )
 
 
-def memory_read_as(device: Accelerator, display: float = 0.0) -> str:
-    """Where the memory capacity comes from, in one or two sentences. display: bytes that a desktop takes."""
-    sheet, binary = _size(device.sheet_bytes), format_bytes(device.memory_bytes, system="binary", digits=3)
-    less = f", less {format_bytes(display, system='binary', digits=3)} for the display" if display else ""
-    if not math.isnan(device.reported_mib):
-        return (
-            f"**Memory:** Napkin counts the {device.reported_mib:,.0f} MiB ({binary}) that the driver reports{less}. "
-            f"The datasheet says {sheet}."
-        )
-    if device.memory_unit == "GiB":
-        return f"**Memory:** Napkin counts the {binary} of the documentation, which are {sheet}{less}."
-    text = f"**Memory:** Napkin counts the datasheet’s decimal {sheet} ({binary}){less}"
-    usable = _USABLE.match(device.memory_note)
-    if usable and float(usable[1]) * 1e9 < device.memory_bytes:
-        return f"{text}, of which {usable[1]} GB are usable, so what fits is an upper bound."
-    return f"{text}."
+_OPTIMIZERS = {
+    "none": "training.optimizers.none_fits",
+    "some": "training.optimizers.some_fit",
+    "all": "training.optimizers.all_fit",
+}
 
 
-def checkpoint(parameters: float, saved: CheckpointSize, policy: PrecisionPolicy) -> str:
-    """What a checkpoint takes, what is counted, and what saving the low-precision weights as well would add."""
-    kind = f"{policy.master.name} master weights" if policy.master else f"{policy.weights.name} weights"
-    more = parameters * policy.weights.bytes if policy.master else 0.0
-    copy = f" Saving the {policy.weights.name} weights as well adds {_size(more)}." if more else ""
-    return (
-        f"**A checkpoint** to resume from takes **{_size(saved.of(parameters))}** = {format_count(parameters)} × "
-        f"({significant(saved.weights)} {kind} + {significant(saved.optimizer)} optimizer state) bytes; "
-        f"gradients are not saved.{copy}"
+def states_note() -> Message:
+    """Return how many state tensors the common optimizers have, by the table that memory is computed with."""
+    names = ("Adam", "SGD momentum", "AdaGrad", "RMSProp", "SGD")
+    counts = [
+        message("training.optimizers.count", optimizer=name, n=float(len(find_optimizer(name).states)))
+        for name in names
+    ]
+    return message("training.optimizers.states", counts=counts)
+
+
+def optimizers_note() -> Message:
+    """Return how many optimizers there are, whose state depends on shapes, and which are left out."""
+    shaped = sum(not optimizer.uniform for optimizer in optimizers().values())
+    return message(
+        "training.optimizers.note", n=float(len(optimizers())), shaped=float(shaped), excluded=list(LEFT_OUT)
     )
 
 
 def cited(optimizer: Optimizer, policy: PrecisionPolicy) -> str:
-    """Where the optimizer's and the policy's figures come from, separated by semicolons."""
+    """Return where the optimizer's and the policy's figures come from, separated by semicolons."""
     sources = dict.fromkeys((*optimizer.sources, *policy.sources))
     addresses = {source: source.url.removeprefix("https://") for source in sources}
     return "; ".join(
@@ -104,5 +119,137 @@ def cited(optimizer: Optimizer, policy: PrecisionPolicy) -> str:
     )
 
 
-def _size(value: float) -> str:
-    return format_bytes(value, system="decimal")
+# ------------------------------------------------------------------------------ ZeRO and parallelism
+
+
+def zero_text(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> Message:
+    """Return what the stages of ZeRO save."""
+    ranks = int(h.layout.data * h.layout.context)
+    if ranks == 1:
+        return message("memory.zero.single")
+    totals = {stage: float(memory.total) for stage, memory in rows}
+    fitting = next((stage for stage, total in totals.items() if total <= h.total + h.room), None)
+    return pick_message(
+        "memory.zero.none" if fitting is None else "memory.zero.fits",
+        ranks=float(ranks),
+        first=totals[0],
+        last=min(totals.values()),
+        stage=float(fitting or 0),
+    )
+
+
+def growing_text(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> Message:
+    """Return what a growing degree of parallelism saves."""
+    if len(rows) < 2:
+        return message("memory.grow.none", degree=degree)
+    (small, first), (large, last) = rows[0], rows[-1]
+    fitting = next((size for size, memory in rows if float(memory.total) <= h.total + h.room), None)
+    return pick_message(
+        "memory.grow.over" if fitting is None else "memory.grow.fits",
+        degree=degree,
+        small=float(small),
+        large=float(large),
+        first=float(first.total),
+        last=float(last.total),
+        fitting=float(fitting or 0),
+    )
+
+
+def sent_text(traffic: Traffic) -> Message:
+    """Return what one accelerator sends in one step, by what makes it send."""
+    sizes = [(kind, float(getattr(traffic, kind))) for kind in ("tensor", "pipeline", "data", "expert", "context")]
+    kinds = [message("memory.zero.kind", size=size, kind=kind) for kind, size in sizes if size]
+    if not kinds:
+        return message("memory.zero.nothing_sent")
+    return message("memory.zero.sent", total=float(traffic.total), kinds=kinds)
+
+
+# ------------------------------------------------------------------------------ activations
+
+
+def checkpointing_text(h: MemoryEstimate, rows: Sequence[tuple[Recompute, DeviceMemory, float]]) -> Message:
+    """Return what selective and full recomputation save, and the FLOPs that they add. rows: none first, full last."""
+    (_, none, _), (mode, selective, little), (_, full, much) = rows
+    return message(
+        "memory.checkpointing.takeaway",
+        full=float(none.total) - float(full.total),
+        much=much,
+        what=recomputed(int(mode), h.step.implementation.flash),
+        selective=float(none.total) - float(selective.total),
+        little=little,
+    )
+
+
+def checkpointing_bars(rows: Sequence[tuple[Recompute, DeviceMemory, float]]) -> list[tuple[Message, DeviceMemory]]:
+    """Return a named bar for each, with the FLOPs that it adds."""
+    return [
+        (message("memory.checkpointing.row", mode=message(_MODES[mode]), extra=extra), memory)
+        for mode, memory, extra in rows
+    ]
+
+
+_MODES = {
+    Recompute.NONE: "memory.checkpointing.none",
+    Recompute.SELECTIVE: "memory.checkpointing.selective",
+    Recompute.FULL: "memory.checkpointing.full",
+}
+
+
+def tensor_headings() -> tuple[Message, ...]:
+    """Return the headings of `tensor_rows`."""
+    return (
+        message("memory.activations.tensor"),
+        message("memory.activations.part"),
+        message("memory.checkpointing.none"),
+        message("memory.checkpointing.selective"),
+        message("memory.checkpointing.full"),
+        message("memory.activations.split"),
+    )
+
+
+def tensor_rows(h: MemoryEstimate, kind: LayerKind) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return the tensors that one layer saves under no, selective, and full recomputation, in bytes per accelerator,
+    and the row of their sums."""
+    saved = [{(tensor.name, tensor.part): (tensor, size) for tensor, size in h.tensors(kind, mode)} for mode in _MODES]
+    rows: list[tuple[str, ...]] = []
+    for key in dict.fromkeys(key for tensors in saved for key in tensors):
+        sizes = (format_bytes(of[key][1], system="binary", digits=3) if key in of else "–" for of in saved)
+        tensor = next(of[key][0] for of in saved if key in of)
+        rows.append((*key, *sizes, _split_text(tensor.split)))
+    sums = (format_bytes(sum(size for _, size in of.values()), system="binary", digits=3) for of in saved)
+    return rows, (message("memory.activations.total"), "", *sums, "")
+
+
+def _split_text(split: Split) -> Message:
+    if split == "sequence":
+        return message("memory.split.sequence")
+    if split == 1:
+        return message("memory.split.whole")
+    return message("memory.split.tensor") if math.isinf(split) else message("memory.split.ranks", ranks=split)
+
+
+# ------------------------------------------------------------------------------ one step
+
+
+def step_text(curve: StepCurve) -> Message:
+    """Return where a step needs most memory, and how much remains between steps."""
+    total, peak, phase = curve.total, curve.peak, curve.phases[curve.peak]
+    last = phase == "steady" and curve.phases[peak + 1] != "steady"
+    return pick_message(
+        "memory.step.takeaway_in_flight" if curve.in_flight > 1 else "memory.step.takeaway",
+        moment=message(_MOMENTS["last" if last else phase]),
+        peak=float(total[peak]),
+        many=float(curve.in_flight),
+        rest=float(total[0]),
+    )
+
+
+_MOMENTS = {
+    "start": "memory.moment.start",
+    "forward": "memory.moment.forward",
+    "loss": "memory.moment.loss",
+    "steady": "memory.moment.steady",
+    "last": "memory.moment.last",
+    "backward": "memory.moment.backward",
+    "optimizer": "memory.moment.optimizer",
+}

@@ -6,18 +6,21 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate
-from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators
+from core.planning.memory_fixes import fewest_accelerators, fixes, larger_accelerators
 from core.planning.sensitivity import made_own
 from core.views.plan import text_fixes
 from pages.common import show
 from pages.common.inputs import Inputs
 
+_OTHERS = 2
+
 
 def draw_fixes(inputs: Inputs, h: MemoryEstimate) -> None:
-    """What fills an accelerator most, and the changes."""
+    """What uses most of the memory, and the changes."""
     result, more = fixes(h), fewest_accelerators(h)
-    show.takeaway(text_fixes.why(h, result, more, larger_accelerators(h) if h.lacks else ()))
+    show.takeaway(" ".join(text_fixes.why(h, result)))
 
     def apply(texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
@@ -28,8 +31,10 @@ def draw_fixes(inputs: Inputs, h: MemoryEstimate) -> None:
     ways += [({"count": f"{more:,}"}, text_fixes.on_more(h, more))] if more else []
     for i, (texts, said) in enumerate(ways):
         button, place = st.columns([1, 8], vertical_alignment="center")
-        button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(texts,))
+        button.button(message("memory.fix.apply"), key=inputs.key(f"fix{i}"), on_click=apply, args=(texts,))
         with place:
-            show.note(said)
+            show.note(" ".join(said))
+    for other in larger_accelerators(h)[:_OTHERS] if h.lacks else ():
+        show.note(" ".join(text_fixes.elsewhere(h, other)))
     if result:
-        show.note(ORDER)
+        show.note(message("memory.fix.order"))
