@@ -92,8 +92,8 @@ def _shards(plan: Layout, place: RankPlace) -> str:
 
 
 def _annotated(plan: Layout, place: RankPlace) -> str:
-    at = {"rank": float(place.rank), "node": float(place.node), "stage": place.pipeline + 1.0}
-    return message("search.chart.rank", **at, shards=_shards(plan, place))
+    rank, node, stage = float(place.rank), float(place.node), place.pipeline + 1.0
+    return message("search.chart.rank", rank=rank, node=node, stage=stage, shards=_shards(plan, place))
 
 
 def _nodes(row: int, places: list[RankPlace], palette: Palette) -> list[Figure]:

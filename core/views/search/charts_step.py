@@ -9,11 +9,10 @@ import numpy as np
 from core.messages import message
 from core.search.placement import Timeline
 from core.step_time.running import StepTime
-from core.units import format_duration
 from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
 from core.views.search.names import NAMES, part_color, part_name
-from core.wording import percent_of_whole
+from core.wording import percent
 
 _ROW = 27
 _SLIVER = 1e-4
@@ -34,8 +33,7 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
     starts = np.concatenate([[0.0], np.cumsum(seconds)[:-1]])
     names = [part_name(name) for name, _ in parts]
     ticks = [
-        f"{part_name(name)} <span style='font-family:{MONO};font-size:12px'> "
-        f"{format_duration(value, 3)}, {percent_of_whole(value / whole)}</span>"
+        f"{part_name(name)} <span style='font-family:{MONO};font-size:12px'> {percent(value / whole)}</span>"
         for name, value in parts
     ]
     reach = max(high, whole) * 1.03
@@ -48,7 +46,7 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 "x": seconds[::-1],
                 "base": starts[::-1],
                 "marker": {"color": [part_color(name, palette) for name, _ in parts][::-1]},
-                "customdata": [percent_of_whole(value / whole) for _, value in parts][::-1],
+                "customdata": [percent(value / whole) for _, value in parts][::-1],
                 "hovertemplate": "%{y}: %{x:.3~f} s, %{customdata}<extra></extra>",
             }
         ],
@@ -71,8 +69,8 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
             annotations=[
                 label(
                     palette,
-                    message("search.chart.range", seconds=whole, range=(low, high)),
-                    x=reach,
+                    message("search.chart.range"),
+                    x=high,
                     xanchor="right",
                     y=1,
                     yref="paper",

@@ -14,7 +14,7 @@ from core.search.request import Columns, LayoutResult, SearchRequest, SearchResu
 from core.training.layout import OFFLOAD_NAMES
 from core.units import format_exact, format_quantity, significant
 from core.views.common.rows import Row
-from core.views.plan.text import by_6n, model_text, rule_of
+from core.views.plan.text import by_6n, model_text
 from core.views.search.names import NAMES, layout_label, part_name, recompute_label, table_layout
 from core.wording import format_value, percent, rent_or_none, seconds_text
 
@@ -48,8 +48,7 @@ def step_range(at: PlanEstimate) -> Message:
 def answer_rows(at: PlanEstimate, result: SearchResult) -> list[Row]:
     """Return what a step comes to, and how many layouts were searched."""
     request, step = at.request, at.step
-    sequences, rule = step.tokens // request.timed_length, rule_of(request.work_share_of(request.spec))
-    with_attention = message("search.row.mfu_note", mfu=step.mfu)
+    sequences = step.tokens // request.timed_length
     batch = message("search.row.tokens_note", sequences=float(sequences), length=float(request.seq_len))
     recompute = message("search.row.micro_batch_note", recompute=recompute_label(step.layout))
     capacity = "" if math.isnan(step.usable) else message("search.row.memory_note", capacity=step.usable)
@@ -59,7 +58,6 @@ def answer_rows(at: PlanEstimate, result: SearchResult) -> list[Row]:
         headroom=result.kept_free,
     )
     return [
-        Row("step_mfu", message("search.row.mfu", rule=rule), request.by_6n(step.mfu), "ratio", note=with_attention),
         Row("step_tokens", message("search.row.tokens"), float(sequences * request.seq_len), "count", note=batch),
         Row("micro_batch", message("row.micro_batch"), float(step.layout.micro_batch), "count", note=recompute),
         Row("memory", message("row.memory_bytes"), float(step.memory.total), "bytes_binary", note=capacity),
