@@ -20,7 +20,7 @@ BOXES: tuple[tuple[PageSpec, str], ...] = (
     (COMPUTE, "Save"),
     (HOME, "Examples"),
     (MEMORY, "Layout"),
-    (PARALLEL, "Keep to"),
+    (PARALLEL, "Constraints"),
     (CALENDAR, "Fleet"),
     (COMPARE, "Saved plans"),
     (TENSORS, "More"),

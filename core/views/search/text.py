@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.messages import Message, message, pick_message
 from core.planning.estimate import PlanEstimate
 from core.planning.layout import TYPED_NETWORK
-from core.planning.plan import Plan
+from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.sensitivity import ClusterResult
 from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult, SpaceError
 from core.training.layout import OFFLOAD_NAMES
@@ -81,10 +81,10 @@ def step_text(at: PlanEstimate) -> Message:
 
 def does_not_fit(plan: Plan, request: SearchRequest, result: SearchResult) -> Message:
     """Return that no layout fits and which one is closest, or that none meets the constraints."""
-    near, known = result.nearest, plan.catalog_model
+    near = result.nearest
     return pick_message(
         "search.headline.does_not_fit" if near else "search.headline.no_layout",
-        model=known.name if known else message("plan.model.parameters", parameters=plan.parameters),
+        model=_model(plan),
         accelerators=float(request.cluster.count),
         device=request.cluster.accelerator.name,
         batch=request.batch,
@@ -93,6 +93,13 @@ def does_not_fit(plan: Plan, request: SearchRequest, result: SearchResult) -> Me
         needed=float(near.memory.total) if near else math.nan,
         capacity=request.usable,
     )
+
+
+def _model(plan: Plan) -> Message | str:
+    known = plan.catalog_model
+    if known is None:
+        return message("plan.model.parameters", parameters=plan.parameters)
+    return message("plan.model.sized", model=known.name, size=known.sized) if plan.model == OWN_SHAPE else known.name
 
 
 def too_many(problem: SpaceError) -> Message:
