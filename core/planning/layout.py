@@ -12,6 +12,7 @@ import numpy as np
 from core.budget.equations import BudgetError
 from core.hardware.cluster import Rates, cluster
 from core.limits import cached
+from core.messages import message
 from core.models.spec import SpecError, TransformerSpec
 from core.models.stand_in import mixture_stand_in, stand_in
 from core.planning.measured import rates_of
@@ -158,9 +159,7 @@ def plan_layout(plan: Plan) -> Layout:
     check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
     if estimable_request(plan):
         count = whole_accelerators(plan.accelerators)
-        raise LayoutError(
-            "tensor", 1, f"no layout of {count:,} accelerators keeps to what every layout has to keep to."
-        )
+        raise LayoutError("tensor", 1, message("search.error.constraints", accelerators=float(count)))
     return layout
 
 
@@ -216,15 +215,12 @@ def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
     taken = math.prod(degrees.values())
     if taken > accelerators:
         largest = max(degrees, key=degrees.__getitem__)
-        product = " · ".join(f"{name} {degree:,}" for name, degree in degrees.items() if degree > 1)
-        named = product if product.count("·") == 0 else f"{product} = {taken:,}"
-        most = accelerators * degrees[largest] // taken or None
-        raise LayoutError(largest, degrees[largest], f"{named} is more than the {accelerators:,} accelerators.", most)
+        rule = message("search.error.accelerators", needed=float(taken), accelerators=float(accelerators))
+        raise LayoutError(largest, degrees[largest], rule, accelerators * degrees[largest] // taken or None)
     result, possible = filled(layout, accelerators, batch)
     if not possible:
-        least = int(layout.micro_batch)
-        most = batch if batch < least else None
-        raise LayoutError("micro_batch", least, f"a step has only {batch:,} sequences.", most)
+        least, rule = int(layout.micro_batch), message("search.error.batch", sequences=float(batch))
+        raise LayoutError("micro_batch", least, rule, batch if batch < least else None)
     return Layout(**{field.name: int(getattr(result, field.name)) for field in fields(Layout)})
 
 

@@ -6,26 +6,18 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.equations import BudgetError
-from core.hardware.cluster import Cluster, Rates
 from core.limits import cached, limit
-from core.models.spec import TransformerSpec
-from core.search.request import FREE, Columns, Constraints, LayoutResult, SearchRequest, SearchResult
+from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult
 from core.search.space import Bools, Ints, columns_of, count_layouts, laid, layouts_at, too_many_layouts
-from core.step_time.running import AS_USUAL, Running, StepTime
-from core.training.activations.tensors import FUSED, Implementation
-from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.inputs import usual
+from core.step_time.running import COMPUTE, PARTS
 from core.training.layout import Layout
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
 
 WAITING: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("WAITING", default=nullcontext)
 """What is shown while a search waits, as a context. Pages set it."""
@@ -204,55 +196,14 @@ def _highest(score: Array, places: Ints, number: int) -> tuple[Ints, Ints]:
 TOP = 2_000
 """Plans that are handed back as columns."""
 
-_COMPUTING = ("matmul", "attention", "elementwise")
-"""Parts of a step that no plan is bound by."""
-
-
-def search_plans(
-    spec: TransformerSpec,
-    cluster: Cluster,
-    global_batch_sequences: float,
-    seq_len: int,
-    *,
-    policy: PrecisionPolicy | None = None,
-    optimizer: Optimizer | None = None,
-    implementation: Implementation = FUSED,
-    running: Running = AS_USUAL,
-    constraints: Constraints = FREE,
-    runtime: Runtime = MEASURED,
-    rates: Rates | None = None,
-    top: int = TOP,
-) -> SearchResult:
-    """Every plan of ``spec`` on ``cluster`` whose step has about so many sequences, and the best of them.
-
-    policy, optimizer: mixed bf16 with AdamW where they are None.  top: how many ``plans`` there are at most.  Raises
-    `SpaceError` for a space too large, and `BudgetError` for less than one sequence or plan, and where a peak or a
-    bandwidth that plans need is not known.
-    """
-    for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
-        if value < 1:
-            raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
-    policy, optimizer = usual(policy, optimizer)
-    request = SearchRequest(
-        spec,
-        cluster,
-        global_batch_sequences,
-        seq_len,
-        policy,
-        optimizer,
-        implementation,
-        running,
-        constraints,
-        runtime,
-        rates,
-    )
-    return searched(request, top=top)
-
 
 @cached("searches_kept")
 def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
-    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for, and
-    of those that ask too much of the host where no other fits."""
+    """Return every layout of a request that fits, and the best of them; at most ``top`` of them as columns.
+
+    If no layout leaves enough memory free, or enough host memory, those that fit otherwise count. Raises `SpaceError`
+    for a space too large, and `BudgetError` for a peak or a bandwidth that is unknown.
+    """
     if problem := too_many_layouts(request):
         raise problem
     with turn(count_layouts(request)):
@@ -320,8 +271,7 @@ def _beats_all_before(memory: Any) -> npt.NDArray[np.bool_]:
 
 def _columns(request: SearchRequest, plans: Layout, memory: Any) -> Columns:
     shape, step = memory.shape, request.step(plans)
-    names = [field.name for field in fields(StepTime)]
-    parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
+    parts = np.stack([np.broadcast_to(0.0 if n in COMPUTE else getattr(step, n), shape) for n in PARTS])
     return Columns(
         layout=plans,
         tokens=np.broadcast_to(_sequences(plans) * request.timed_length, shape),

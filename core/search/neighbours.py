@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.limits import cached
+from core.messages import message
 from core.search.fastest import fastest, searched
 from core.search.request import LayoutResult, SearchRequest, only
 from core.search.space import chunked, divisors, zero_matters
@@ -104,7 +105,8 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
             check(request.spec, found.layout, request.seq_len)
             return found.layout
     check(request.spec, replace(result, data=1, micro_batches=1, expert=1, shard_group=0), request.seq_len)
-    raise LayoutError(field, value, f"no step of {request.cluster.count:,} accelerators has so few sequences.")
+    rule = message("search.error.too_few", accelerators=float(request.cluster.count))
+    raise LayoutError(field, value, rule)
 
 
 NAMES: tuple[str, ...] = (

@@ -14,11 +14,11 @@ import numpy as np
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster, Rates
+from core.messages import Message, message
 from core.models.spec import TransformerSpec
 from core.step_time.formulas import Constants
 from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, Implementation, Loss
 from core.training.layout import Counts
-from core.wording import listed
 
 Software: TypeAlias = Literal["megatron", "compiled", "eager", "deepspeed 2021", "megatron tuned", "internevo", "jax"]
 """Whose steps are counted: Megatron’s; those of torch’s own sharding with compiled or hand-fused layers; of torch
@@ -68,8 +68,7 @@ class Running:
         for field, kind in (("attention", Kernel), ("software", Software)):
             given, known = getattr(self, field), get_args(kind)
             if given not in known:
-                names = ", ".join(repr(name) for name in known)
-                raise BudgetError(field, f"{field} is {given!r}; known are {names}. For example: {known[0]!r}.")
+                raise BudgetError(field, message("step.error.unknown", field=field, given=given, known=known))
 
 
 AS_USUAL = Running()
@@ -105,6 +104,18 @@ class StepTime:
         """Seconds of the whole step."""
         return added_up(getattr(self, field.name) for field in fields(self))
 
+    @property
+    def largest_overhead(self) -> str:
+        """The part that takes most time and does not compute."""
+        return max((name for name in PARTS if name not in COMPUTE), key=lambda name: float(getattr(self, name)))
+
+
+PARTS: tuple[str, ...] = tuple(field.name for field in fields(StepTime))
+"""The parts of a step, in order."""
+
+COMPUTE = ("matmul", "attention", "elementwise")
+"""Parts that are no overhead."""
+
 
 def added_up(parts: Iterable[Any]) -> Any:
     """The sum of numbers and arrays that broadcast, small ones first: few additions then run over the whole."""
@@ -126,10 +137,9 @@ a time; 51 with 16 MiB, and 46 each way where both ways are busy. From memory th
 def check_peak(device: Accelerator, dtype: str) -> None:
     """Raise `BudgetError` for a format in which no step is timed, or whose peak on ``device`` is unknown."""
     if dtype not in BITS:
-        known = listed(list(BITS), "or")
-        raise BudgetError("dtype", f"A step is timed with products in {known}, not in {dtype}. For example: bf16.")
+        raise BudgetError("dtype", message("step.error.dtype", dtype=dtype, known=list(BITS)))
     if math.isnan(device.peak(dtype)):
-        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+        raise BudgetError("dtype", message("step.error.no_peak", dtype=dtype, device=device.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +248,7 @@ class TrainingSoftware:
     """
 
     id: str
-    meaning: str
+    meaning: Message
     dense: Software
     mixture: Software
     attention: Kernel
@@ -254,8 +264,7 @@ class TrainingSoftware:
 
 MEGATRON = TrainingSoftware(
     id="Megatron-Core",
-    meaning="As NVIDIA’s containers published it up to release 26.04: communication overlaps; of a mixture’s step CUDA "
-    "graphs capture parts at most, so that on hosts other than Grace small layers wait for their launches.",
+    meaning=message("step.software.megatron"),
     dense="megatron",
     mixture="megatron",
     attention="newest",
@@ -267,9 +276,7 @@ MEGATRON = TrainingSoftware(
 )
 MEGATRON_TUNED = TrainingSoftware(
     id="Megatron-Core, tuned",
-    meaning="As NVIDIA tuned it from release 26.06 on: CUDA graphs capture a mixture’s whole step, experts’ products "
-    "are fused, and their exchange runs beside other work. All such steps were published on Blackwell; dense models "
-    "take no less than before.",
+    meaning=message("step.software.megatron_tuned"),
     dense="megatron",
     mixture="megatron tuned",
     attention="newest",
@@ -281,8 +288,7 @@ MEGATRON_TUNED = TrainingSoftware(
 )
 COMPILED = TrainingSoftware(
     id="FSDP2, compiled",
-    meaning="PyTorch’s own sharding with compiled or hand-fused layers, as torchtitan and NeMo AutoModel: tensor "
-    "parallelism waits for its communication, and recomputation leaves out each layer’s last product.",
+    meaning=message("step.software.compiled"),
     dense="compiled",
     mixture="compiled",
     attention="newest",
@@ -292,8 +298,7 @@ COMPILED = TrainingSoftware(
 )
 EAGER = TrainingSoftware(
     id="PyTorch, eager",
-    meaning="The same operation by operation, as torchtitan without torch.compile and llm-foundry; its loss writes "
-    "the logits out in fp32.",
+    meaning=message("step.software.eager"),
     dense="eager",
     mixture="eager",
     attention="newest",
@@ -305,9 +310,7 @@ EAGER = TrainingSoftware(
 )
 INTERNEVO = TrainingSoftware(
     id="InternEvo",
-    meaning="Kernels of its own and what Apex and FlashAttention bring: gradients are reduced beside backward, updated "
-    "weights are waited for, under ZeRO-1 in one broadcast after the other. All its steps were published on one "
-    "kind of accelerator.",
+    meaning=message("step.software.internevo"),
     dense="internevo",
     mixture="internevo",
     attention="fa2",
@@ -319,8 +322,7 @@ INTERNEVO = TrainingSoftware(
 
 JAX = TrainingSoftware(
     id="MaxText (JAX)",
-    meaning="One program that is compiled whole, as MaxText’s and Levanter’s: communication runs beside computing. All "
-    "such steps were published on TPUs, of one slice.",
+    meaning=message("step.software.jax"),
     dense="jax",
     mixture="jax",
     attention="newest",

@@ -9,7 +9,6 @@ from core.search.request import LayoutResult
 from core.views.search import text_step as text
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
-from core.views.search.text import network
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
@@ -62,5 +61,3 @@ def evidence_panel(_: Inputs, a: SearchInputs) -> None:
     )
     if kinds:
         show.small_table(text.group_headings(), text.group_rows(kinds))
-    if between := network(a.request):
-        show.note(between)

@@ -77,7 +77,7 @@ def page(inputs: Inputs) -> None:
                 [
                     *plan_text.layout_notices(at),
                     text.fastest_text(a.plan, a.result, at.step),
-                    text.assumed_network(at.request),
+                    text.network_note(at.request),
                     text_rates.change(a.plan),
                 ]
             )

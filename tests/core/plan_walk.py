@@ -41,7 +41,7 @@ from core.search.fastest import searched
 from core.search.launch import launches
 from core.search.neighbours import neighbours
 from core.search.placement import groups, timeline_of
-from core.search.request import SpaceError, explain
+from core.search.request import explain
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
@@ -142,15 +142,15 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         at = timed_estimate(plan)
         query, results = at.request, at.step
         result = searched(query)
-    except (BudgetError, LayoutError, SpaceError) as problem:
-        yield search_text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+    except (BudgetError, LayoutError) as problem:
+        yield str(problem)
         return
     if result.best is None:
         yield search_text.does_not_fit(plan, query, result)
     yield search_text.headline(at)
     yield search_text.step_text(at)
     yield from (cell for row in search_text.answer_rows(at, result) for cell in row.cells())
-    yield search_text.network(query)
+    yield search_text.network_note(query)
     yield search_text.fastest_text(plan, result, results)
     yield text_step.breakdown_text(results)
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)

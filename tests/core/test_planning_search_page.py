@@ -133,9 +133,9 @@ def test_what_does_not_divide_is_idle_or_filled_up() -> None:
     layout = resolve_layout(Layout(tensor=3, micro_batch=4, micro_batches=0), 16, 128)
     assert (layout.data, layout.accelerators, layout.micro_batches) == (5, 15, 7)
     assert resolve_layout(Layout(micro_batch=16, micro_batches=0), 64, 128).data == 8
-    with pytest.raises(LayoutError, match="128 sequences"):
+    with pytest.raises(LayoutError, match="128"):
         resolve_layout(Layout(micro_batch=256, micro_batches=0), 16, 128)
-    with pytest.raises(LayoutError, match="more than the 16 accelerators"):
+    with pytest.raises(LayoutError, match="32 accelerators"):
         resolve_layout(Layout(tensor=8, pipeline=4), 16, 128)
 
 

@@ -10,15 +10,14 @@ import numpy as np
 from core.messages import message
 from core.planning.sensitivity import ClusterResult
 from core.search.request import Columns, LayoutResult
+from core.step_time.running import PARTS
 from core.units import significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.plan.text import by_6n
-from core.views.search.names import NAMES, key_name, part_color, part_name, short_layout
+from core.views.search.names import key_name, part_color, part_name, short_layout
 
 GIB = 2.0**30
 
-_NAMED_ON_FRONT = 4
 _KEYS = 64
 """Letters of the names of colors on a line."""
 
@@ -35,7 +34,7 @@ def space(
     bounds = [part for part in np.unique(plans.bound) if len(pace)]
     for part in bounds:
         at = plans.bound == part
-        name = NAMES[int(part)]
+        name = PARTS[int(part)]
         data.append(
             {
                 "type": "scatter",
@@ -54,7 +53,7 @@ def space(
         data.append(_ring(here, palette))
     named = [result.pace for result in (*front, *([here] if here else []))]
     low, high = min([*pace, *named]), max([*pace, *named])
-    keys = _keys([NAMES[int(part)] for part in bounds], palette)
+    keys = _keys([PARTS[int(part)] for part in bounds], palette)
     return {
         "data": data,
         "layout": layout(
@@ -65,7 +64,7 @@ def space(
             yaxis=axis(palette, message("search.chart.memory"), rangemode="tozero"),
             annotations=[
                 *_over(keys, palette),
-                *_on_front(front, high, palette),
+                *_ends(front, palette),
                 _full(usable, palette),
             ],
             shapes=[
@@ -141,29 +140,15 @@ def _ring(here: LayoutResult, palette: Palette) -> Figure:
     }
 
 
-_ROOM = 0.2
-"""Share of the picture's width that a name takes."""
-
-
-def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> list[Figure]:
-    """Names of a few plans of the front: its ends, and some between them that lie apart and have room on their left.
-
-    high: pace at the right end of the picture.
-    """
-    if not front:
-        return []
-    least = front[0].pace * (high / front[0].pace) ** _ROOM
-    picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].pace >= least]
-    # Of those with one name, which differ in what is not in it, the ends first and then the faster.
-    by_name = {short_layout(front[i].layout): i for i in sorted(picks, key=lambda i: (0 < i < len(front) - 1, i))[::-1]}
-    picks = sorted(by_name.values())
+def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
+    """The names of the fastest and of the smallest layout of the front."""
     return [
         label(
             palette,
-            short_layout(front[i].layout),
-            x=float(np.log10(front[i].pace)),
-            y=float(front[i].memory.total) / GIB,
-            # No plan lies left of the front and below it; only the first has no room on that side.
+            short_layout(result.layout),
+            x=float(np.log10(result.pace)),
+            y=float(result.memory.total) / GIB,
+            # No layout is left of the front and below it. Only the fastest has no room on that side.
             xanchor="right" if i else "left",
             yanchor="top",
             xshift=-6 if i else 6,
@@ -171,13 +156,8 @@ def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> l
             bgcolor=palette.background,
             font={"family": MONO, "size": 11, "color": palette.text},
         )
-        for i in picks
+        for i, result in enumerate(dict.fromkeys((front[0], front[-1])))
     ]
-
-
-def spread(count: int, number: int) -> list[int]:
-    """So many of ``count`` places, the first and the last among them, the others evenly between."""
-    return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(number, count))})
 
 
 def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
@@ -207,22 +187,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
     days = np.array([size.answer.middle.days for size in sizes])
     perfect = days[0] * counts[0] / counts
     named = [size for size in sizes if math.log2(size.accelerators / here).is_integer()]
-    notes = [
-        label(
-            palette,
-            message("search.chart.mfu", mfu=round(by_6n(size.answer), 2)),
-            x=float(np.log10(size.accelerators)),
-            y=float(np.log10(size.answer.middle.days)),
-            yanchor="bottom",
-            yshift=8,
-            font={
-                "family": MONO,
-                "size": 11,
-                "color": palette.accent if size.accelerators == here else palette.muted,
-            },
-        )
-        for size in named
-    ]
+    notes: list[Figure] = []
     shapes: list[Figure] = []
     if deadline > 0:
         line = {"color": palette.gradients, "width": 1.5, "dash": "dash"}

@@ -9,7 +9,6 @@ from core.search.placement import RankPlace, place_of, rank_at
 from core.training.layout import Layout
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.search.charts import spread
 
 _WIDE, _HIGH = 16, 16
 """Accelerators drawn of each stage, and stages."""
@@ -24,7 +23,7 @@ def drawn(plan: Layout) -> tuple[int, int]:
 def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     """Return a square for each accelerator with its shards, and a frame around each node. Replicas differ by shade."""
     high, wide = drawn(plan)
-    stages = spread(int(plan.pipeline), high)
+    stages = np.linspace(0, int(plan.pipeline) - 1, high).round().astype(int).tolist()
     places = [[_at(plan, stage, column, node_size) for column in range(wide)] for stage in stages]
     shade = np.array([[place.data % 2 for place in row] for row in places], dtype=np.float64)
     hover = [[_annotated(plan, place) for place in row] for row in places]

@@ -8,10 +8,10 @@ import numpy as np
 
 from core.messages import message
 from core.search.placement import Timeline
-from core.step_time.running import StepTime
+from core.step_time.running import PARTS, StepTime
 from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.search.names import NAMES, part_color, part_name
+from core.views.search.names import part_color, part_name
 from core.wording import percent
 
 _ROW = 27
@@ -21,7 +21,7 @@ _SLIVER = 1e-4
 def shown_parts(step: StepTime) -> list[tuple[str, float]]:
     """The parts of a step that take any time worth a row, in the order in which they stand in it."""
     whole = float(step.total)
-    named = ((name, float(getattr(step, name))) for name in NAMES)
+    named = ((name, float(getattr(step, name))) for name in PARTS)
     return [(name, seconds) for name, seconds in named if seconds > _SLIVER * whole]
 
 

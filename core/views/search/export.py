@@ -9,8 +9,8 @@ from dataclasses import fields
 import numpy as np
 
 from core.search.request import Columns
+from core.step_time.running import PARTS
 from core.training.layout import Layout
-from core.views.search.names import NAMES
 
 
 def as_csv(plans: Columns) -> str:
@@ -23,5 +23,5 @@ def as_csv(plans: Columns) -> str:
     writer.writerow([*names, "seconds", "bytes", "largest_overhead"])
     rest = (plans.seconds.tolist(), plans.memory.tolist(), plans.bound.tolist())
     for *row, seconds, memory, bound in zip(*columns, *rest, strict=True):
-        writer.writerow([*row, repr(seconds), repr(memory), NAMES[bound]])
+        writer.writerow([*row, repr(seconds), repr(memory), PARTS[bound]])
     return out.getvalue()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from core.messages import Message, message
-from core.step_time.running import StepTime
 from core.training.layout import Layout, named_modules, recompute_name
 from core.views.common.palette import Palette
 from core.wording import listed
@@ -35,12 +33,6 @@ _KEYS: Mapping[str, str] = {
     "jitter": "search.key.host",
 }
 """Parts that share a color → the name of both."""
-
-NAMES: tuple[str, ...] = tuple(field.name for field in fields(StepTime))
-"""The parts by the index that `Columns.bound` has."""
-
-COMPUTE = ("matmul", "attention", "elementwise")
-"""Parts that are no overhead."""
 
 
 def part_name(part: str) -> Message:

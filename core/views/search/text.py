@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from core.messages import Message, message, pick_message
 from core.planning.estimate import PlanEstimate
-from core.planning.layout import TYPED_NETWORK
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.sensitivity import ClusterResult
-from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult, SpaceError
+from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult
+from core.step_time.running import PARTS
 from core.training.layout import OFFLOAD_NAMES
 from core.units import format_exact, format_quantity, significant
 from core.views.common.rows import Row
 from core.views.plan.text import by_6n, model_text
-from core.views.search.names import NAMES, layout_label, part_name, recompute_label, table_layout
+from core.views.search.names import layout_label, part_name, recompute_label, table_layout
 from core.wording import format_value, percent, rent_or_none, seconds_text
 
 
@@ -102,40 +102,14 @@ def _model(plan: Plan) -> Message | str:
     return message("plan.model.sized", model=known.name, size=known.sized) if plan.model == OWN_SHAPE else known.name
 
 
-def too_many(problem: SpaceError) -> Message:
-    """Return that a search space is too large, and which constraint helps."""
-    field = problem.field.replace("_", " ")
-    return message("search.error.too_many", layouts=problem.count, most=problem.most, field=field, left=problem.left)
-
-
-def assumed_network(request: SearchRequest) -> Message | str:
-    """Return that the network between nodes is assumed, and what it is; else empty."""
-    device = request.cluster.accelerator
-    text = network(request)
-    return text if device.network_confidence == "assumed" else ""
-
-
-def network(request: SearchRequest) -> Message | str:
-    """Return the bandwidth between nodes and where it is from; empty for one node, or a measured rate."""
+def network_note(request: SearchRequest) -> Message | str:
+    """Return the bandwidth between nodes where it is assumed; empty for a known or measured one, and for one node."""
     here, measured = request.cluster, request.rates and dict(request.rates.known).get("between")
-    if here.nodes == 1 or measured:
-        return ""
     device = here.accelerator
-    return pick_message(
-        _NETWORKS[device.network_confidence],
-        rate=format_quantity(8 * here.link_between, "bits_per_s"),
-        device=device.name,
-        source=device.network_source,
-    )
-
-
-_NETWORKS = {
-    TYPED_NETWORK: "search.network.entered",
-    "assumed": "search.network.assumed",
-    "verified": "search.network.known",
-    "recalled": "search.network.known",
-}
-"""How the network is known → the message."""
+    if here.nodes == 1 or measured or device.network_confidence != "assumed":
+        return ""
+    rate = format_quantity(8 * here.link_between, "bits_per_s")
+    return message("search.network", rate=rate, device=device.name, source=device.network_source)
 
 
 def fastest_text(plan: Plan, result: SearchResult, here: LayoutResult) -> Message | str:
@@ -189,7 +163,7 @@ def space_rows(
                 percent(request.by_6n(best.mfu) * best.pace / pace),
                 format_value(float(plans.memory[i]), "GiB"),
                 significant(plan.tokens * pace / 1e6 / 86400, 3),
-                part_name(NAMES[int(plans.bound[i])]),
+                part_name(PARTS[int(plans.bound[i])]),
             )
         )
     return rows

@@ -10,23 +10,18 @@ from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup, Timeline
 from core.search.request import LayoutResult
-from core.step_time.running import INTERNEVO, JAX, StepTime
+from core.step_time.running import COMPUTE, INTERNEVO, JAX, PARTS, StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOAD_NAMES, Layout, recompute_name
 from core.units import QuantityText, format_duration, format_exact, significant
-from core.views.search.names import COMPUTE, NAMES, part_name
+from core.views.search.names import part_name
 from core.wording import format_value, seconds_text, signed
-
-
-def largest_overhead(step: StepTime) -> str:
-    """Return the part of a step that takes most time and does not compute."""
-    return max((name for name in NAMES if name not in COMPUTE), key=lambda name: float(getattr(step, name)))
 
 
 def breakdown_text(result: LayoutResult) -> Message:
     """Return the share of a step that computes, and the largest overhead."""
     step, whole = result.step, result.seconds
-    part = largest_overhead(step)
+    part = step.largest_overhead
     return message(
         "search.breakdown.takeaway",
         compute=sum(float(getattr(step, name)) for name in COMPUTE) / whole,
@@ -174,7 +169,7 @@ _MEMORY = {"fits": "search.near.fits", "over": "search.near.over", "tight": "sea
 
 def _moved(before: StepTime, after: StepTime) -> str:
     """Return the parts of a step that change most: ``tensor parallel −0.31 s, pipeline bubble +0.12 s``."""
-    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in NAMES}
+    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in PARTS}
     most = sorted(changes, key=lambda name: -abs(changes[name]))[:3]
     worth = [name for name in most if abs(changes[name]) > 1e-3 * float(before.total)]
     return ", ".join(
