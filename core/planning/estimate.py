@@ -201,7 +201,7 @@ class PlanEstimate:
             try:
                 return (trl(memory_estimate(self.whole)),)
             except LayoutError as problem:
-                return (cannot_run(str(problem)),)
+                return (cannot_run(message("launch.trl.invalid", problem=str(problem))),)
         return launches(self.request, self.step.layout)
 
     @property

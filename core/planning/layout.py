@@ -159,7 +159,7 @@ def plan_layout(plan: Plan) -> Layout:
     check(spec_of(plan, _parameters(plan))[0], layout, plan.seq_len)
     if estimable_request(plan):
         count = whole_accelerators(plan.accelerators)
-        raise LayoutError("tensor", 1, message("training.rule.constraints", n=float(count)))
+        raise LayoutError("tensor", 1, message("search.error.constraints", accelerators=float(count)))
     return layout
 
 
@@ -215,13 +215,12 @@ def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
     taken = math.prod(degrees.values())
     if taken > accelerators:
         largest = max(degrees, key=degrees.__getitem__)
-        rule = message("training.rule.too_many", taken=float(taken), n=float(accelerators))
+        rule = message("search.error.accelerators", needed=float(taken), accelerators=float(accelerators))
         raise LayoutError(largest, degrees[largest], rule, accelerators * degrees[largest] // taken or None)
     result, possible = filled(layout, accelerators, batch)
     if not possible:
-        least = int(layout.micro_batch)
-        most = batch if batch < least else None
-        raise LayoutError("micro_batch", least, message("training.rule.batch", n=float(batch)), most)
+        least, rule = int(layout.micro_batch), message("search.error.batch", sequences=float(batch))
+        raise LayoutError("micro_batch", least, rule, batch if batch < least else None)
     return Layout(**{field.name: int(getattr(result, field.name)) for field in fields(Layout)})
 
 

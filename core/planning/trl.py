@@ -1,7 +1,7 @@
-"""A fine-tuning plan as lines for TRL: the file of Accelerate that shards it with FSDP, and the command.
+"""Launch settings of TRL for a fine-tuning plan: the file of Accelerate that shards it with FSDP, and the command.
 
-Every setting was read in the sources of the releases that `SOURCE` names, whose own parsers took the lines. A plan that
-TRL would train with another layout, batch, precision, or set of parameters gets the reason instead of lines.
+Every setting was read in the sources of the releases that `SOURCE` names. A plan that TRL would train with another
+layout, batch, precision, or set of parameters has the reasons instead.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.formula import Source
+from core.messages import Message, message, pick_message
 from core.planning.memory_estimate import MemoryEstimate
 from core.search.launch import LONG, TRL, Launch, Precision, trainer
 from core.step_time.running import EAGER
 from core.training.layout import Recompute, layers_of, way_of
 from core.training.precision import FP32
 from core.training.trained import module_of, tensors_of
-from core.wording import listed
 
 SOURCE = Source(
     "Hugging Face, TRL, PEFT, and Accelerate",
@@ -63,10 +63,11 @@ _FILE = "accelerate.yaml"
 
 
 def trl(h: MemoryEstimate) -> Launch:
-    """Return the lines that run the plan of ``h``; no text, and a note with the reasons, where none do."""
-    degrees = list(_unsupported_layout(h))
-    if reasons := [*degrees, *_unsupported(h)]:
-        return cannot_run(f"it does not support {listed(reasons, 'or')}.", *([_REMEDY] if degrees else []))
+    """Return the settings for the plan of ``h``; without text, and with the reasons as a note, if TRL cannot run it."""
+    layout = list(_unsupported_layout(h))
+    if reasons := [*layout, *_unsupported(h)]:
+        remedy = [message("launch.trl.remedy", software=EAGER.id)] if layout else []
+        return cannot_run(message("launch.trl.unsupported", reasons=reasons), *remedy)
     command, notes = _command(h)
     words = [f"  --{name} {value}" for name, value in command.items()]
     head = f"trl sft --accelerate_config {_FILE}"
@@ -74,13 +75,13 @@ def trl(h: MemoryEstimate) -> Launch:
     return Launch(TRL, "bash", text, tuple(notes), SOURCE)
 
 
-def cannot_run(why: str, *more: str) -> Launch:
-    """Return no lines, and the reason."""
-    return Launch(TRL, "bash", "", (f"**TRL with FSDP cannot run this plan:** {why}", *more), SOURCE)
+def cannot_run(*notes: Message) -> Launch:
+    """Return no settings, and the reason."""
+    return Launch(TRL, "bash", "", notes, SOURCE)
 
 
 def uses_fsdp(h: MemoryEstimate) -> bool:
-    """Whether FSDP shards the plan: on one process only if it offloads."""
+    """Whether FSDP shards the plan; on one process only with offload."""
     return bool(h.layout.zero > 1 and (h.layout.data > 1 or h.layout.offload > 0))
 
 
@@ -90,80 +91,83 @@ def machines(h: MemoryEstimate) -> int:
     return next(count for count in range(math.ceil(data / node), data + 1) if data % count == 0)
 
 
-_REMEDY = (
-    "Choose a custom layout with ZeRO stage 0, 2, or 3 and without other parallelism. Where a part of the model is "
-    f"trained with “{EAGER.id}”, Napkin finds one."
-)
-
-
-def _unsupported_layout(h: MemoryEstimate) -> Iterator[str]:
-    """What of the layout FSDP has no setting for, as noun phrases."""
+def _unsupported_layout(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield what of the layout FSDP has no setting for."""
     layout = h.layout
     reasons = {
-        "tensor parallelism": layout.tensor > 1,
-        "pipeline parallelism": layout.pipeline > 1,
-        "context parallelism": layout.context > 1,
-        "expert parallelism": bool(layout.sends_tokens),
-        "ZeRO-1": layout.zero == 1 and layout.data > 1,
-        "recomputation of parts of a layer": way_of(layout.recompute) not in (Recompute.NONE, Recompute.FULL),
-        "recomputation of some layers": layers_of(layout.recompute) != 0,
-        "offload of the optimizer without the parameters": layout.offload == 1,
+        "launch.trl.no.tensor": layout.tensor > 1,
+        "launch.trl.no.pipeline": layout.pipeline > 1,
+        "launch.trl.no.context": layout.context > 1,
+        "launch.trl.no.expert": bool(layout.sends_tokens),
+        "launch.trl.no.zero_1": layout.zero == 1 and layout.data > 1,
+        "launch.trl.no.recompute_parts": way_of(layout.recompute) not in (Recompute.NONE, Recompute.FULL),
+        "launch.trl.no.recompute_layers": layers_of(layout.recompute) != 0,
+        "launch.trl.no.offload_optimizer": layout.offload == 1,
     }
-    yield from (reason for reason, there in reasons.items() if there)
+    yield from (message(reason) for reason, there in reasons.items() if there)
 
 
-def _unsupported(h: MemoryEstimate) -> Iterator[str]:
-    """What else of the plan neither TRL nor FSDP has a setting for."""
+def _unsupported(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield what else of the plan TRL or FSDP has no setting for."""
     layout, plan, fsdp = h.layout, h.plan, uses_fsdp(h)
     batch = int(layout.data * layout.micro_batch * layout.micro_batches)
     fixed = plan.own_layout and plan.layout.micro_batches  # which decide the batch
-    name = f"{'paged ' * plan.runtime_options.paged}{h.optimizer.name}"
     optimizer = OPTIMIZERS.get((h.optimizer.name, plan.runtime_options.paged))
     stored, mixed, _ = _types(h)
     (_, updated), (_, planned) = _precision(h).arguments["weights"], _precision(h).arguments["products"]
     planned = planned if plan.peak_dtype in ("bf16", "fp16", "fp32", "tf32") else plan.peak_dtype
     reasons = {
-        f"steps of {plan.sequences:,} sequences, since {int(layout.data):,} processes with micro-batches of "
-        f"{int(layout.micro_batch):,} take {batch:,}": batch != plan.sequences and not fixed,
-        plan.device.name: plan.device.vendor not in ("NVIDIA", "AMD"),
-        f"matrix products in {planned}": (mixed or stored) != planned,
-        f"weights in {updated}": plan.trained.everything and stored != updated,
-        "an optimizer step in backward": plan.runtime_options.in_backward,
-        name: optimizer is None,
-        f"{name} under FSDP": fsdp and optimizer is not None and optimizer not in _OF_SHARDS,
-        f"training of {plan.trained.method}": plan.trained.method in ("last layers", "named tensors"),
+        "launch.trl.no.batch": batch != plan.sequences and not fixed,
+        "launch.trl.no.device": plan.device.vendor not in ("NVIDIA", "AMD"),
+        "launch.trl.no.matmuls": (mixed or stored) != planned,
+        "launch.trl.no.weights": plan.trained.everything and stored != updated,
+        "launch.trl.no.in_backward": plan.runtime_options.in_backward,
+        "launch.trl.no.optimizer": optimizer is None,
+        "launch.trl.no.optimizer_fsdp": fsdp and optimizer is not None and optimizer not in _OF_SHARDS,
+        "launch.trl.no.method": plan.trained.method in ("last layers", "named tensors"),
     }
-    yield from (reason for reason, there in reasons.items() if there)
+    for reason in (reason for reason, there in reasons.items() if there):
+        yield pick_message(
+            reason,
+            sequences=float(plan.sequences),
+            processes=float(layout.data),
+            micro_batch=float(layout.micro_batch),
+            taken=float(batch),
+            device=plan.device.name,
+            matmuls=planned,
+            weights=updated,
+            optimizer=f"{'paged ' * plan.runtime_options.paged}{h.optimizer.name}",
+            method=plan.trained.method,
+        )
     if plan.trained.adapters:
         yield from _unsupported_adapters(h, fsdp=fsdp)
 
 
-def _unsupported_adapters(h: MemoryEstimate, *, fsdp: bool) -> Iterator[str]:
+def _unsupported_adapters(h: MemoryEstimate, *, fsdp: bool) -> Iterator[Message]:
     t, model = h.plan.trained, h.plan.catalog_model
+    experts = h.spec.experts is not None and not {"gate_proj", "up_proj", "down_proj"}.isdisjoint(_targets(h))
     reasons = {
-        "adapters on a model whose matrices transformers names or fuses otherwise": model is not None
-        and model.family in FOREIGN,
-        "adapters on routed experts": h.spec.experts is not None
-        and not {"gate_proj", "up_proj", "down_proj"}.isdisjoint(_targets(h)),
-        "an alpha that is not a whole number": not float(t.alpha).is_integer(),
-        "training of norms and biases with adapters": t.norms,
-        "training of a tied embedding and head with adapters": t.head and h.spec.tied_head,
-        "frozen norms, embedding, and head in fp32": t.frozen_fp32 and t.frozen != "fp32",
-        "frozen weights in fp8": t.frozen == "fp8",
-        "frozen weights in int8 under FSDP": fsdp and t.frozen == "int8",
-        "DoRA on 4-bit weights under FSDP": fsdp and t.dora and t.frozen.startswith("nf4"),
+        "launch.trl.no.names": model is not None and model.family in FOREIGN,
+        "launch.trl.no.experts": experts,
+        "launch.trl.no.alpha": not float(t.alpha).is_integer(),
+        "launch.trl.no.norms": t.norms,
+        "launch.trl.no.tied": t.head and h.spec.tied_head,
+        "launch.trl.no.frozen_fp32": t.frozen_fp32 and t.frozen != "fp32",
+        "launch.trl.no.frozen_fp8": t.frozen == "fp8",
+        "launch.trl.no.frozen_int8": fsdp and t.frozen == "int8",
+        "launch.trl.no.dora": fsdp and t.dora and t.frozen.startswith("nf4"),
     }
-    yield from (reason for reason, there in reasons.items() if there)
+    yield from (message(reason) for reason, there in reasons.items() if there)
 
 
 def _targets(h: MemoryEstimate) -> list[str]:
-    """The matrices of the model that get adapters, by the names of their modules, each once."""
+    """Return the names of the modules with adapters, each once."""
     leaves = (module_of(tensor).rpartition(".")[2] for tensor in tensors_of(h.spec) if tensor.columns > 1)
     return list(dict.fromkeys(leaf for leaf in leaves if leaf in h.plan.trained.modules))
 
 
-def _command(h: MemoryEstimate) -> tuple[dict[str, Any], list[str]]:
-    """The options of ``trl sft``, and what is to be said with them."""
+def _command(h: MemoryEstimate) -> tuple[dict[str, Any], list[Message]]:
+    """Return the options of ``trl sft``, and the notes on them."""
     layout, plan, t, known = h.layout, h.plan, h.plan.trained, h.plan.catalog_model
     base = known.hf_id if known and not known.counted and "(" not in known.hf_id else ""
     stored, mixed, notes = _types(h)
@@ -197,25 +201,27 @@ def _command(h: MemoryEstimate) -> tuple[dict[str, Any], list[str]]:
         options["accelerator_config"] = '\'{"gradient_accumulation_kwargs": {"sync_each_batch": true}}\''
     nodes, software = machines(h), plan.software
     others = {
-        "Replace `your/model`, whose name on Hugging Face is unknown. Its modules must have the names of a Llama’s.": (
-            not base
-        ),
-        "Replace `your/dataset`; `learning_rate` is TRL’s default of 2e-5 unless you add it.": True,
-        "TRL computes the loss in pieces of its own size.": plan.runtime_options.chunks > 1,
-        f"Run the lines on each of {nodes:,} nodes, with its own `machine_rank` and the address of the first as "
-        "`main_process_ip`.": nodes > 1,
-        f"Time and memory are planned for {software}; TRL runs as “{EAGER.id}” does.": software != EAGER.id,
+        "launch.trl.model": not base,
+        "launch.trl.data": True,
+        "launch.trl.loss": plan.runtime_options.chunks > 1,
+        "launch.trl.nodes": nodes > 1,
+        "launch.trl.software": software != EAGER.id,
     }
-    return options, notes + [note for note, there in others.items() if there]
+    notes += [
+        pick_message(note, nodes=float(nodes), software=software, eager=EAGER.id)
+        for note, there in others.items()
+        if there
+    ]
+    return options, notes
 
 
 def _recomputes(h: MemoryEstimate) -> bool:
     return bool(way_of(h.layout.recompute) == Recompute.FULL)
 
 
-def _types(h: MemoryEstimate) -> tuple[str, str, list[str]]:
-    """The type in which weights are loaded, the narrower one of matrix products, empty where there is none, and what is
-    kept otherwise than planned."""
+def _types(h: MemoryEstimate) -> tuple[str, str, list[Message]]:
+    """Return the type of the loaded weights, the narrower one of matmuls (empty if there is none), and notes on what
+    differs from the plan."""
     t, precision = h.plan.trained, _precision(h)
     (stored, _), (products, _) = precision.arguments["weights"], precision.arguments["products"]
     if not t.adapters:
@@ -223,7 +229,8 @@ def _types(h: MemoryEstimate) -> tuple[str, str, list[str]]:
     half = "fp16" if h.plan.peak_dtype == "fp16" else "bf16"
     wanted = "fp32" if FP32 in (h.policy.weights, h.policy.master) else half
     kept = "bf16" if t.storage.quantised else "fp32"
-    differs = [f"On frozen weights in {t.frozen}, TRL keeps adapters in {kept}, not {wanted}."] * (kept != wanted)
+    note = message("launch.trl.adapters", frozen=t.frozen, given=kept, wanted=wanted)
+    differs = [note] * (kept != wanted)
     if t.frozen == "fp32":
         return "fp32", "" if products == "fp32" else half, differs
     return half, half, differs
@@ -234,7 +241,7 @@ def _precision(h: MemoryEstimate) -> Precision:
 
 
 def _bits(h: MemoryEstimate, stored: str) -> dict[str, Any]:
-    """How frozen weights are quantised."""
+    """Return the options for quantized frozen weights."""
     frozen = h.plan.trained.frozen
     if not frozen.startswith("nf4"):
         return {"load_in_8bit": True} if frozen == "int8" else {}
@@ -245,7 +252,7 @@ def _bits(h: MemoryEstimate, stored: str) -> dict[str, Any]:
 
 
 def _file(h: MemoryEstimate) -> dict[str, Any]:
-    """The settings of Accelerate: processes, sharding, precision."""
+    """Return the settings of Accelerate."""
     layout, fsdp, data = h.layout, uses_fsdp(h), int(h.layout.data)
     file: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",

@@ -6,39 +6,31 @@ import math
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.equations import BudgetError
-from core.hardware.cluster import Cluster, Rates
 from core.limits import cached, limit
-from core.models.spec import TransformerSpec
-from core.search.request import FREE, Columns, Constraints, LayoutResult, SearchRequest, SearchResult
+from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult
 from core.search.space import Bools, Ints, columns_of, count_layouts, laid, layouts_at, too_many_layouts
-from core.step_time.running import AS_USUAL, Running, StepTime
-from core.training.activations.tensors import FUSED, Implementation
-from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.inputs import usual
+from core.step_time.running import COMPUTE, PARTS
 from core.training.layout import Layout
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
 
 WAITING: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("WAITING", default=nullcontext)
-"""What is shown while a search waits, as a context. Pages set it."""
+"""Context manager around the wait for other searches. Pages set it."""
 
 _PLACES = BoundedSemaphore(limit("searches_at_once"))
 _INSIDE: ContextVar[bool] = ContextVar("_INSIDE", default=False)
 _PATIENCE_S = 0.2
-"""Seconds after which a search that waits looks whether its thread is to stop."""
+"""Seconds after which a waiting search checks whether its thread should stop."""
 
 
 @contextmanager
 def turn(tried: int) -> Generator[None]:
-    """Wait for a place where so many layouts are tried that the search is a heavy one; one inside another has its."""
+    """Wait for a free place before a heavy search. A search inside another one shares its place."""
     if _INSIDE.get() or tried <= limit("light_search"):
         yield
         return
@@ -59,24 +51,24 @@ def turn(tried: int) -> Generator[None]:
 Array = npt.NDArray[np.float64]
 
 _FIRST, _MORE = 128, 16
-"""Layouts that are looked at first, the fastest; and how many times as many are next."""
+"""Number of the fastest layouts that are weighed first, and the factor by which that number grows."""
 
 _EQUAL = 1 - 1e-6
-"""Share of a score that counts as the same."""
+"""Ratio of two scores from which they count as equal."""
 
 _LACKING, _FITTING, _ROOMY = range(3)
-"""Of a layout whether it does not fit, fits, or leaves free what is asked for as well."""
+"""A layout does not fit, fits, or fits with the memory headroom."""
 
 _FAILING, _BUSY = 0.95, 0.9
-"""Below this goodput, or where a smaller share is busy, it is tried whether half of the accelerators train faster."""
+"""Goodput and share of busy accelerators below which half of the accelerators are tried as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLayout:
     """A layout on a number of accelerators.
 
-    sequences: of one step. tokens_per_second: of its steps alone. memory_bytes: on the fullest accelerator.
-    fits: whether that is no more than there is.
+    sequences: of one step. tokens_per_second: in steady state. memory_bytes: peak per accelerator. fits: whether that
+    is within capacity.
     """
 
     layout: Layout
@@ -87,21 +79,21 @@ class FoundLayout:
 
     @property
     def busy(self) -> int:
-        """Accelerators that take part."""
+        """Accelerators that are not idle."""
         return int(self.layout.accelerators)
 
 
 _Ranked: TypeAlias = "tuple[tuple[int, float, int], FoundLayout]"
-"""A layout after what it is chosen by: whether it fits, what it trains or lacks, and its place."""
+"""A layout after its sort key: how it fits, its score or memory, and its place."""
 
 Goodput: TypeAlias = Callable[[Array], Array]
-"""Share of its time that a run trains on so many accelerators; two that say the same are equal, and hash so."""
+"""Goodput of a run by its number of accelerators. Two that return the same values are equal and hash alike."""
 
 
 def fastest(request: SearchRequest, count: int, goodput: Goodput) -> FoundLayout | None:
-    """The layout on up to ``count`` accelerators that trains most tokens over all hours, failures counted.
+    """Return the layout on up to ``count`` accelerators that trains most tokens end to end, failures included.
 
-    Where none fits it is the one that holds least; None where no layout keeps to the constraints.
+    If none fits, return the one with the least peak memory; None if no layout meets the constraints.
     """
     request = request.on(1)
     found = _fastest_on(request, count, goodput)
@@ -139,14 +131,14 @@ def _fastest_on(request: SearchRequest, count: int, goodput: Goodput) -> FoundLa
 
 
 def _rates(request: SearchRequest, layout: Layout, seconds: Any) -> Any:
-    """Tokens per second where a step takes so long; 0 where that is unknown."""
+    """Return tokens per second at these step times in seconds; 0 for unknown times."""
     tokens = layout.data * layout.micro_batches * layout.micro_batch * float(request.timed_length)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(seconds > 0, tokens / seconds, 0.0)
 
 
 def _bounds(request: SearchRequest, space: Layout, possible: Bools, goodput: Goodput) -> Array:
-    """What layouts train of all hours at most, whatever they shard and compute again: these two axes are one long."""
+    """Return upper bounds of end-to-end tokens per second, whatever is sharded and recomputed (axes of length 1)."""
     one = np.zeros((1,) * possible.ndim, dtype=np.int64)
     step = request.step(replace(space, zero=one, recompute=one))
     steady = step.total - step.jitter
@@ -157,7 +149,7 @@ def _bounds(request: SearchRequest, space: Layout, possible: Bools, goodput: Goo
 
 
 def _places_of(cells: Ints, shape: tuple[int, ...], whole: tuple[int, ...]) -> Ints:
-    """The places in a whole space of cells whose axes are partly one long."""
+    """Return the places in the whole space of cells some of whose axes have length 1."""
     lengths = [1 if few == many else many for few, many in zip(shape, whole, strict=True)]
     along = np.indices(lengths).reshape(len(whole), -1)
     starts = zip(np.unravel_index(cells, shape), along, strict=True)
@@ -167,8 +159,8 @@ def _places_of(cells: Ints, shape: tuple[int, ...], whole: tuple[int, ...]) -> I
 def _best(
     request: SearchRequest, space: Layout, shape: tuple[int, ...], places: Ints, goodput: Goodput, enough: float
 ) -> _Ranked | None:
-    """The fastest of the layouts at ``places`` that leaves as much free as is asked for, else the fastest that fits,
-    else the one that holds least; of those that train ``enough``. Their memory is asked from the fastest down."""
+    """Return the fastest of the layouts at ``places`` with the memory headroom, else the fastest that fits, else the
+    one with the least peak memory; of those with a score above ``enough``. Memory is computed from the fastest down."""
     rows = layouts_at(request, space, shape, places)
     rates = _rates(request, rows, request.step(rows).total)
     scores = rates * goodput(np.asarray(rows.accelerators, dtype=np.float64))
@@ -178,7 +170,7 @@ def _best(
         (some, left), number = _highest(scores, left, number), number * _MORE
         block = layouts_at(request, space, shape, places[some])
         memory = np.asarray(request.bytes_of(block), dtype=np.float64)
-        # Not above, rather than below: of an accelerator whose memory is unknown everything is taken to fit.
+        # “Not above” instead of “below”: if the capacity is unknown, every layout fits.
         inside = [np.flatnonzero(~(memory > most)) for most in (request.budget, request.usable)]
         roomy, fitting = [np.arange(1)] * 2 if request.constraints.one_layout else inside
         rank = _ROOMY if len(roomy) else _FITTING if len(fitting) else _LACKING
@@ -193,7 +185,7 @@ def _best(
 
 
 def _highest(score: Array, places: Ints, number: int) -> tuple[Ints, Ints]:
-    """Those of ``places`` with the highest scores, in falling order, of equal ones the first first; and the rest."""
+    """Return the ``places`` with the highest scores in falling order, and the rest. Equal ones keep their order."""
     values, rest = score[places], places[:0]
     if len(places) > number:
         least = np.partition(values, -number)[-number]
@@ -202,57 +194,16 @@ def _highest(score: Array, places: Ints, number: int) -> tuple[Ints, Ints]:
 
 
 TOP = 2_000
-"""Plans that are handed back as columns."""
-
-_COMPUTING = ("matmul", "attention", "elementwise")
-"""Parts of a step that no plan is bound by."""
-
-
-def search_plans(
-    spec: TransformerSpec,
-    cluster: Cluster,
-    global_batch_sequences: float,
-    seq_len: int,
-    *,
-    policy: PrecisionPolicy | None = None,
-    optimizer: Optimizer | None = None,
-    implementation: Implementation = FUSED,
-    running: Running = AS_USUAL,
-    constraints: Constraints = FREE,
-    runtime: Runtime = MEASURED,
-    rates: Rates | None = None,
-    top: int = TOP,
-) -> SearchResult:
-    """Every plan of ``spec`` on ``cluster`` whose step has about so many sequences, and the best of them.
-
-    policy, optimizer: mixed bf16 with AdamW where they are None.  top: how many ``plans`` there are at most.  Raises
-    `SpaceError` for a space too large, and `BudgetError` for less than one sequence or plan, and where a peak or a
-    bandwidth that plans need is not known.
-    """
-    for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
-        if value < 1:
-            raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
-    policy, optimizer = usual(policy, optimizer)
-    request = SearchRequest(
-        spec,
-        cluster,
-        global_batch_sequences,
-        seq_len,
-        policy,
-        optimizer,
-        implementation,
-        running,
-        constraints,
-        runtime,
-        rates,
-    )
-    return searched(request, top=top)
+"""Layouts that a search returns as columns."""
 
 
 @cached("searches_kept")
 def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
-    """The same for a request; of plans that leave too little memory free where none leaves as much as it asks for, and
-    of those that ask too much of the host where no other fits."""
+    """Return every layout of a request that fits, and the best of them; at most ``top`` of them as columns.
+
+    If no layout leaves enough memory free, or enough host memory, those that fit otherwise count. Raises `SpaceError`
+    for a space too large, and `BudgetError` for a peak or a bandwidth that is unknown.
+    """
     if problem := too_many_layouts(request):
         raise problem
     with turn(count_layouts(request)):
@@ -286,7 +237,7 @@ def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
 
 
 def _over(possible: npt.NDArray[np.bool_], places: Ints, values: Any) -> npt.NDArray[np.float64]:
-    """Values of the whole space, at some of its places."""
+    """Return values of the whole space at some of its places."""
     return np.asarray(np.broadcast_to(values, possible.shape).reshape(-1)[places], dtype=np.float64)
 
 
@@ -299,29 +250,28 @@ def _sequences(plans: Layout) -> Any:
 
 
 def _check_known(request: SearchRequest, plans: Layout, seconds: Any, fits: Any) -> None:
-    """Raise `BudgetError` where a peak or a bandwidth that a plan needs is not known."""
+    """Raise `BudgetError` if a layout needs an unknown peak or bandwidth."""
     unknown = np.flatnonzero(fits & np.isnan(seconds))
     for place in (*unknown[:1], *np.flatnonzero(fits)[:1]):
         request.known(_rows(plans, np.array([place])))
 
 
 def _fastest_first(plans: Layout, seconds: Any, memory: Any, fits: Any) -> Ints:
-    """The plans that fit, by tokens per second; equally fast ones by memory."""
+    """Return the layouts that fit by tokens per second, equally fast ones by memory."""
     some = np.flatnonzero(fits)
     each = np.float32(seconds[some] / _sequences(plans)[some])
     return some[np.lexsort((some, memory[some], each))]
 
 
 def _beats_all_before(memory: Any) -> npt.NDArray[np.bool_]:
-    """Which of plans, the fastest first, take less memory than every faster one."""
+    """Return which layouts, the fastest first, need less memory than every faster one."""
     least = np.minimum.accumulate(memory)
     return np.concatenate([[True], memory[1:] < least[:-1]]) if len(memory) else np.zeros(0, bool)
 
 
 def _columns(request: SearchRequest, plans: Layout, memory: Any) -> Columns:
     shape, step = memory.shape, request.step(plans)
-    names = [field.name for field in fields(StepTime)]
-    parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
+    parts = np.stack([np.broadcast_to(0.0 if n in COMPUTE else getattr(step, n), shape) for n in PARTS])
     return Columns(
         layout=plans,
         tokens=np.broadcast_to(_sequences(plans) * request.timed_length, shape),

@@ -1,12 +1,7 @@
-"""A plan as the settings of Megatron-LM and torchtitan, and what of it they cannot do or are not known to.
+"""Launch settings of Megatron-LM and torchtitan for a layout, with what they do differently or cannot do.
 
-Every setting was read in the projects’ own sources of August 2026. What a project has no setting for is said, never
-guessed.
-
-What is kept under which settings was read in the sources that the lines of each name.
-
-Every setting was read in the projects' own sources of August 2026. What a project has no setting for is said, never
-guessed.
+Every setting was read in the projects’ own sources, which `MEGATRON` and `TORCHTITAN` name. What has no setting is a
+note, never a guess.
 """
 
 from __future__ import annotations
@@ -18,44 +13,48 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.formula import Source
+from core.messages import Message, message, pick_message
 from core.models.spec import TransformerSpec
 from core.search.request import SearchRequest
 from core.training.custom_policy import ABSENT, OwnPolicy, own_like, state_names
 from core.training.layout import Layout, Recompute, layers_of, named_modules, way_of
 from core.training.optimizers import Optimizer
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy
-from core.wording import listed
 
 _HALF = ("bf16", "fp16")
 _ADAM = ("Adam", "AdamW")
 _PARTS: Mapping[str, str] = {
-    "weights": "weights",
-    "master": "master weights",
-    "gradients": "gradients",
-    "gradient_copy": "a copy of gradients for the optimizer",
-    "accumulation": "a buffer that adds up gradients",
-    "multiplies": "matrix products",
+    "weights": "launch.part.weights",
+    "master": "launch.part.master",
+    "gradients": "launch.part.gradients",
+    "gradient_copy": "launch.part.gradient_copy",
+    "accumulation": "launch.part.accumulation",
+    "multiplies": "launch.part.multiplies",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """arguments: settings by name, in order; a switch is True. kept: the types that a system keeps under them. notes:
-    what else is to be said."""
+    """Data types of a program.
+
+    arguments: settings by name, in order; a switch is True. kept: the types that the program then stores. notes: what
+    differs from the plan.
+    """
 
     arguments: Mapping[str, Any]
     kept: OwnPolicy
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
 
 
 def megatron_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Arguments of Megatron-LM. dtype: of the matrix products."""
-    want, arguments, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[str]()
+    """Return arguments of Megatron-LM. dtype: of the matmuls."""
+    want, arguments, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[Message]()
     weights, gradients = _stored(want), _summed(want)
     fsdp, adam = layout.zero >= 2, optimizer.name in _ADAM
     named = _MEGATRON_OPTIMIZERS.get(optimizer.name)
     if named is None or (fsdp and named.get("optimizer") not in (None, "sgd")):
-        notes.append(f"It has no {optimizer.name}{' with its FSDP' if named else ''}: `--optimizer` is left as Adam.")
+        no = "launch.megatron.no_optimizer_fsdp" if named else "launch.megatron.no_optimizer"
+        notes.append(message(no, optimizer=optimizer.name))
     else:
         arguments |= named
     if weights in _HALF:
@@ -81,19 +80,13 @@ def megatron_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: La
             arguments |= {name: moment for name, moment in zip(names, moments, strict=True) if moment != "fp32"}
             states = (moments[0], moments[1], "fp32")
         if weights == "bf16" and not fsdp and master == "fp32" and not layout.offload:
-            notes.append(
-                "Its precision-aware optimizer keeps of an fp32 master weight the 16 bits that the bf16 weight lacks: "
-                "2 bytes a parameter less than are counted, before sharding."
-            )
+            notes.append(message("launch.megatron.half_master"))
         elif not layout.offload and (fsdp or weights == "fp32"):
-            notes.append(
-                "TransformerEngine’s Adam may keep master weights of its own beside these: 4 bytes a parameter more, "
-                "before sharding."
-            )
+            notes.append(message("launch.megatron.extra_master"))
     if layout.offload and adam:
         arguments["optimizer-cpu-offload"] = True
     elif layout.offload:
-        notes.append("It offloads the state of Adam alone.")
+        notes.append(message("launch.megatron.offload_adam"))
     if want.multiplies == "fp8":
         arguments["fp8-format"] = "hybrid"
     given = replace(
@@ -121,27 +114,27 @@ _MEGATRON_OPTIMIZERS: Mapping[str, Mapping[str, Any]] = {
 
 
 def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Fields of torchtitan's ``TrainingConfig``; ``implementation`` is one of ``OptimizersContainer.Config``."""
+    """Return fields of torchtitan's ``TrainingConfig``, and ``implementation`` of ``OptimizersContainer.Config``."""
     want = _wanted(policy, optimizer, dtype)
     stored, products, given, notes = _one_copy(want, layout, "bf16")
     if want.multiplies == "fp8":
-        notes.append("Matrix products in fp8 are a choice of the model’s configuration, not of these.")
+        notes.append(message("launch.torchtitan.matmuls", dtype="fp8"))
         given = replace(given, multiplies="fp8")
     fields: dict[str, Any] = {"dtype": LONG[stored], "mixed_precision_param": LONG[products]}
     if stored == "fp32" and want.states[:2] == ("bf16", "bf16") and optimizer.name in _ADAM:
         fields["implementation"] = "fused_opt_states_bf16"
         given = replace(given, states=("bf16", "bf16", "fp32"))
     if optimizer.name not in (*_ADAM, "Muon"):
-        notes.append(f"It has no {optimizer.name}, only Adam, AdamW and Muon.")
+        notes.append(message("launch.torchtitan.no_optimizer", optimizer=optimizer.name))
     return Precision(fields, given, (*_unlike(want, given, optimizer), *notes))
 
 
 def trainer(
     policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str, *, paged: bool = False
 ) -> Precision:
-    """The types of transformers' Trainer and of the plan: that of the weights that are updated, and that of products.
+    """Return the types of transformers' Trainer and of the plan, of the weights that are updated and of matmuls.
 
-    paged: whether bitsandbytes has the optimizer's state, in fp32 where it is not quantised.
+    paged: whether bitsandbytes stores the optimizer state, which is fp32 unless quantized.
     """
     want = _wanted(policy, optimizer, dtype)
     stored, products, given, notes = _one_copy(want, layout, "fp16" if dtype == "fp16" else "bf16")
@@ -154,15 +147,15 @@ def trainer(
     return Precision(types, given, (*_unlike(want, given, optimizer), *notes))
 
 
-def _one_copy(want: OwnPolicy, layout: Layout, half: str) -> tuple[str, str, OwnPolicy, list[str]]:
-    """What keeps one copy of the weights and casts those of a layer for its products: the type of the copy, that of
-    the products, all types that are kept then, and what is to be said."""
+def _one_copy(want: OwnPolicy, layout: Layout, half: str) -> tuple[str, str, OwnPolicy, list[Message]]:
+    """Return the types of a program that stores one copy of the weights and casts a layer's for its matmuls: of the
+    copy, of the matmuls, all that it stores, and what differs."""
     stored = "bf16" if (want.master if want.master != ABSENT else want.weights) == "bf16" else "fp32"
     products = "fp32" if stored == want.multiplies == "fp32" else half
     copied = stored == "fp32" and want.master != ABSENT and products != "fp32"
     given = replace(
         want,
-        # What it casts is the weights of the plan, and what it keeps is their master.
+        # The cast weights are the plan's weights, and the stored ones their master weights.
         weights=products if copied else stored,
         master="fp32" if copied else ABSENT,
         gradients=stored,
@@ -172,16 +165,14 @@ def _one_copy(want: OwnPolicy, layout: Layout, half: str) -> tuple[str, str, Own
         states=(stored, stored, stored),
     )
     only_shards = copied and layout.zero == 3
-    less = "It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted."
-    return stored, products, given, [less] * only_shards
+    return stored, products, given, [message("launch.one_copy")] * only_shards
 
 
 LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPolicy:
-    """The types of the plan. Where its products are in fp16, as on accelerators without bf16, so are its 16-bit types;
-    where they are in fp8, the policy's need not say so."""
+    """Return the types of the plan, with matmuls in ``dtype``; in fp16 all of its 16-bit types are fp16."""
     want = own_like(policy, optimizer)
     if dtype == "fp8":
         return replace(want, multiplies="fp8")
@@ -192,34 +183,34 @@ def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPol
 
 
 def _stored(want: OwnPolicy) -> str:
-    """The type of the weights, or of the nearest that every system knows."""
+    """Return the type of the weights, or the nearest that every program has."""
     return want.weights if want.weights in ("fp32", *_HALF) else "bf16"
 
 
 def _summed(want: OwnPolicy) -> str:
-    """What gradients of micro-batches are to be added up in."""
+    """Return the type in which gradients of micro-batches are accumulated."""
     weights = _stored(want)
     wanted = want.gradients if want.accumulation == ABSENT else want.accumulation
     return "fp32" if wanted == "fp32" else weights
 
 
-def _unlike(want: OwnPolicy, policy: OwnPolicy, optimizer: Optimizer) -> tuple[str, ...]:
-    """In what a system keeps another type than the plan, and how many bytes of a parameter that makes."""
-    pairs = [(what, getattr(policy, name), getattr(want, name)) for name, what in _PARTS.items()]
+def _unlike(want: OwnPolicy, policy: OwnPolicy, optimizer: Optimizer) -> tuple[Message, ...]:
+    """Return which types of a program differ from the plan, and by how many bytes per parameter."""
+    pairs = [(message(_PARTS[name]), getattr(policy, name), getattr(want, name)) for name in _PARTS]
     pairs += [(name, policy.states[i], want.states[i]) for i, name in enumerate(state_names(optimizer)[:3])]
-    other = [(what, is_, was) for what, is_, was in pairs if is_ != was]
+    other = [(what, given, wanted) for what, given, wanted in pairs if given != wanted]
     if not other:
         return ()
-    sentences = [_other(what, is_, was) for what, is_, was in other]
-    more = sum(_bytes(is_) - _bytes(was) for what, is_, was in other if what != _PARTS["multiplies"])
-    size = f"{abs(more):.3g} bytes a parameter {'more' if more > 0 else 'less'}, before sharding" if more else ""
-    return (f"**Not as the plan counts it:** {listed(sentences)}{f'; {size}' if size else ''}.",)
+    types = [_other(*each) for each in other]
+    stored = [(given, wanted) for what, given, wanted in other if what != message(_PARTS["multiplies"])]
+    more = sum(_bytes(given) - _bytes(wanted) for given, wanted in stored)
+    way = "launch.differs.more" if more > 0 else "launch.differs.less" if more else "launch.differs.equal"
+    return (pick_message(way, types=types, bytes=abs(more)),)
 
 
-def _other(what: str, is_: str, was: str) -> str:
-    if was == ABSENT:
-        return f"{what} in {is_}, which the plan has none of"
-    return f"no {what}, not {was}" if is_ == ABSENT else f"{what} in {is_}, not {was}"
+def _other(what: str, given: str, wanted: str) -> Message:
+    way = "launch.type.extra" if wanted == ABSENT else "launch.type.none" if given == ABSENT else "launch.type.other"
+    return pick_message(way, what=what, given=given, wanted=wanted)
 
 
 def _bytes(kind: str) -> float:
@@ -239,23 +230,26 @@ TORCHTITAN = Source(
 
 
 TRL = "TRL"
-"""The program that fine-tunes, whose lines name a model as well."""
+"""The program that fine-tunes; its settings name a model as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Settings of one program. text: empty where it cannot run the plan, as the first note then says. notes: what they
-    leave out, do otherwise, or are not known to do; empty where nothing."""
+    """Settings of one program.
+
+    text: empty if the program cannot run the plan; the first note then has the reason. notes: what the settings leave
+    out or do differently.
+    """
 
     system: str
     language: Literal["bash", "python"]
     text: str
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     source: Source
 
 
 def launches(request: SearchRequest, layout: Layout) -> tuple[Launch, ...]:
-    """The layout's settings in both programs."""
+    """Return the settings of a layout in both programs."""
     spec, seq_len, dtype = request.spec, request.seq_len, request.running.dtype
     precise = (request.policy, request.optimizer, layout, dtype)
     return (
@@ -273,8 +267,8 @@ def _batch(layout: Layout) -> int:
 
 
 def megatron(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str) -> Launch:
-    """Arguments of Megatron-LM's ``pretrain_gpt.py``: those of layout and precision."""
-    item, notes = layout, list[str]()
+    """Return the arguments of Megatron-LM's ``pretrain_gpt.py`` for layout and precision."""
+    item, notes = layout, list[Message]()
     arguments: dict[str, Any] = {
         "tensor-model-parallel-size": item.tensor,
         "pipeline-model-parallel-size": item.pipeline,
@@ -287,17 +281,14 @@ def megatron(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq
         if (spec.layers + 2) % chunks == 0:
             arguments |= {"account-for-embedding-in-pipeline-split": True, "account-for-loss-in-pipeline-split": True}
         else:
-            notes.append(
-                f"{spec.layers} layers do not divide into {chunks} equal chunks: which chunk has fewer is to be "
-                "written as `--pipeline-model-parallel-layout`."
-            )
+            notes.append(message("launch.megatron.uneven", layers=float(spec.layers), chunks=float(chunks)))
     if spec.experts:
         arguments |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": int(item.expert_split)}
     if item.sequence_parallel and item.tensor > 1:
         arguments["sequence-parallel"] = True
     arguments |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
     if item.context > 1 and seq_len % (2 * item.context):
-        why = f"**It rejects {seq_len:,} tokens**, which do not divide by twice the context-parallel degree."
+        why = message("launch.megatron.context", length=float(seq_len), twice=2.0 * item.context)
         return Launch("Megatron-LM", "bash", "", (why,), MEGATRON)
     arguments |= _megatron_sharding(item, notes)
     arguments["overlap-grad-reduce"] = True
@@ -305,48 +296,44 @@ def megatron(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq
         arguments["overlap-param-gather"] = True
     arguments |= _megatron_again(spec, item, notes)
     if item.offload > 1:
-        notes.append("It offloads the optimizer alone by these arguments: parameters stay on the accelerator.")
+        notes.append(message("launch.megatron.offload_optimizer"))
     arguments |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
-        notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
+        notes.append(message("launch.megatron.matmuls", dtype=dtype))
     if item.tensor * item.pipeline * item.context * item.expert > 1:
-        notes.append(
-            "Ranks are numbered tensor first, then context, data and pipeline, which is Megatron-LM’s default."
-        )
+        notes.append(message("launch.megatron.ranks"))
     text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in arguments.items())
     return Launch("Megatron-LM", "bash", text, (*precision.notes, *notes), MEGATRON)
 
 
-def _megatron_again(spec: TransformerSpec, layout: Layout, notes: list[str]) -> dict[str, Any]:
-    """What is recomputed: of whole layers some or groups of them, of modules those of every layer."""
+def _megatron_again(spec: TransformerSpec, layout: Layout, notes: list[Message]) -> dict[str, Any]:
+    """Return the arguments of recomputation."""
     way, some = int(way_of(layout.recompute)), int(layers_of(layout.recompute))
     if way == Recompute.FULL:
         if some > 0 and some % layout.interleave:
-            notes.append(f"Its block is of each chunk, and {some} layers do not divide among {layout.interleave}.")
+            notes.append(message("launch.megatron.block", layers=float(some), chunks=float(layout.interleave)))
         each = max(1, some // int(layout.interleave)) if some > 0 else max(1, -some)
         method = "block" if some > 0 else "uniform"
         return {"recompute-granularity": "full", "recompute-method": method, "recompute-num-layers": each}
     if way == Recompute.PER_OPERATION:
-        notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
+        notes.append(message("launch.megatron.per_operation"))
     if way in (Recompute.NONE, Recompute.PER_OPERATION):
         return {}
     if some:
-        notes.append(f"It recomputes modules in every layer, not in {some} of each stage.")
+        notes.append(message("launch.megatron.every_layer", layers=float(some)))
     names = named_modules(layout.recompute)
     if way == Recompute.SELECTIVE:
-        notes.append(
-            "Selective is the core of attention here; where kernels are fused the plan means `--recompute-modules "
-            f"layernorm{' moe_act' * bool(spec.experts)}`."
-        )
+        modules = f"layernorm{' moe_act' * bool(spec.experts)}"
+        notes.append(message("launch.megatron.selective", modules=modules))
     if "act" in names and spec.dense_layers:
-        notes.append("Of activation functions it recomputes those of experts alone.")
+        notes.append(message("launch.megatron.activations"))
     own = [{"act": "moe_act"}.get(name, name) for name in names if name != "act" or spec.experts]
     if names and not own:
-        return {}  # named by nothing it would be the core of attention
+        return {}  # without modules it would be core attention
     return {"recompute-granularity": "selective"} | ({"recompute-modules": " ".join(own)} if own else {})
 
 
-def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
+def _megatron_sharding(layout: Layout, notes: list[Message]) -> dict[str, Any]:
     ranks, arguments = int(layout.data * layout.context), dict[str, Any]()
     if layout.zero == 1:
         arguments["use-distributed-optimizer"] = True
@@ -357,30 +344,26 @@ def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
             "data-parallel-sharding-strategy": strategy,
             "ckpt-format": "fsdp_dtensor",
         }
-        notes.append("Its FSDP refuses `CUDA_DEVICE_MAX_CONNECTIONS=1`: leave that variable unset.")
+        notes.append(message("launch.megatron.connections"))
         if layout.pipeline > 1:
-            notes.append(
-                f"Whether Megatron-FSDP runs as ZeRO-{layout.zero} with a pipeline is not known here; try it small."
-            )
+            notes.append(message("launch.megatron.fsdp_pipeline", stage=float(layout.zero)))
     if layout.zero and layout.shard_group and layout.shard_group < ranks:
         arguments["num-distributed-optimizer-instances"] = ranks // int(layout.shard_group)
     return arguments
 
 
 def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str) -> Launch:
-    """torchtitan's ``ParallelismConfig`` and ``TrainingConfig``, as a configuration function writes them."""
-    item, notes = layout, list[str]()
+    """Return torchtitan's ``ParallelismConfig`` and ``TrainingConfig``, as a configuration function has them."""
+    item, notes = layout, list[Message]()
     group = int(item.shard_group or item.data * item.context)
     shards = group // int(item.context) if item.zero else 1
     if item.zero and group % item.context:
         shards = int(item.data)
-        notes.append(
-            f"It shards over all context-parallel ranks, and {group:,} is no multiple of {item.context:,} of them."
-        )
+        notes.append(message("launch.torchtitan.group", group=float(group), context=float(item.context)))
     if item.zero == 1:
-        notes.append("torchtitan has no ZeRO-1: what is nearest shards gradients and parameters as well.")
+        notes.append(message("launch.torchtitan.zero_1"))
     if not item.zero and item.context > 1:
-        notes.append("With context parallelism torchtitan shards over those ranks, also where ZeRO is off.")
+        notes.append(message("launch.torchtitan.context"))
     parallel: dict[str, Any] = {
         "data_parallel_replicate_degree": int(item.data) // max(1, shards),
         "data_parallel_shard_degree": shards,
@@ -390,7 +373,7 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         "expert_parallel_degree": item.expert,
     }
     if item.expert_tensor:
-        notes.append("Over how many ranks one expert is split is no setting of it.")
+        notes.append(message("launch.torchtitan.expert_tensor"))
     if item.tensor > 1:
         parallel["enable_sequence_parallel"] = bool(item.sequence_parallel)
     if item.pipeline > 1:
@@ -408,24 +391,24 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
     }
     training |= {name: value for name, value in precision.arguments.items() if name != "implementation"}
     if item.pipeline > 1 or item.expert > 1:
-        training["disable_cuda_graphs"] = True  # without it both are refused
+        training["disable_cuda_graphs"] = True  # torchtitan rejects both with CUDA graphs
     if item.offload:
         training["enable_cpu_offload"] = True
     if item.offload == 1:
-        notes.append("Its offload takes parameters and gradients to the host, too.")
+        notes.append(message("launch.torchtitan.offload"))
     again: dict[int, str] = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
     way = int(way_of(item.recompute))
     checkpointed = again.get(way, "SelectiveAC.Config()")
     if way not in (*again, Recompute.PER_OPERATION):
-        notes.append("Its selective recomputation recomputes every second matrix product, not modules.")
+        notes.append(message("launch.torchtitan.selective"))
     if layers_of(item.recompute):
-        notes.append("It recomputes in every layer, each from its own input.")
+        notes.append(message("launch.torchtitan.every_layer"))
     parts = int(item.tensor if item.sequence_parallel else 1) * int(2 * item.context if item.context > 1 else 1)
     if training["num_tokens_per_microbatch_per_dp_rank"] % parts:
-        why = f"**It rejects this micro-batch**: its tokens do not divide by {parts:,}."
+        why = message("launch.torchtitan.micro_batch", parts=float(parts))
         return Launch("torchtitan", "python", "", (why,), TORCHTITAN)
     if dtype not in _USUAL_PRODUCTS:
-        notes.append(f"Matrix products in {dtype} are a choice of the model’s configuration, not of these.")
+        notes.append(message("launch.torchtitan.matmuls", dtype=dtype))
     rows = [
         _python("parallelism=ParallelismConfig", parallel),
         _python("training=TrainingConfig", training),
@@ -436,8 +419,8 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
     return Launch("torchtitan", "python", "\n".join(rows), (*precision.notes, *notes), TORCHTITAN)
 
 
-def _torchtitan_chunks(layers: int, layout: Layout, notes: list[str]) -> dict[str, Any]:
-    """How many layers a chunk has. Unless told otherwise torchtitan counts embedding and head as a layer each."""
+def _torchtitan_chunks(layers: int, layout: Layout, notes: list[Message]) -> dict[str, Any]:
+    """Return the fields for the layers of a chunk. By default torchtitan counts embedding and head as a layer each."""
     chunks = int(layout.pipeline * layout.interleave)
     ends = 2 if layers % chunks else 0
     fields = {} if ends else {f"pipeline_parallel_{end}_stage_less_layers": 0 for end in ("first", "last")}
@@ -445,10 +428,7 @@ def _torchtitan_chunks(layers: int, layout: Layout, notes: list[str]) -> dict[st
     if layout.interleave > 1 and math.ceil((layers + ends) / each) == chunks:
         fields["pipeline_parallel_layers_per_stage"] = each
     elif layout.interleave > 1:
-        notes.append(
-            f"{layers} layers do not make {chunks} chunks by `pipeline_parallel_layers_per_stage`: which chunk has "
-            "which is to be written as `module_fqns_per_model_part`."
-        )
+        notes.append(message("launch.torchtitan.uneven", layers=float(layers), chunks=float(chunks)))
     return fields
 
 

@@ -23,11 +23,10 @@ _MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1}
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A plan one step away.
+    """A layout with one field changed.
 
-    field: of `Layout`.  value: what it is there; ``found.layout`` may differ in what follows from it.
-    found: the plan, None where it breaks a rule.  rule: the rule that it breaks, else empty.  fits: whether an
-    accelerator holds it, and leaves what is to stay free.
+    field, value: of `Layout`; ``found.layout`` may differ in fields that follow from it. found: None for an invalid
+    layout. rule: the rule that it violates, else empty. fits: whether it fits with the memory headroom.
     """
 
     field: str
@@ -38,11 +37,10 @@ class Neighbour:
 
 
 def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
-    """One step down and one up of each degree and choice, whatever the constraints say.
+    """Return the layouts one step down and one up in each field, regardless of the constraints.
 
-    Data-parallel ranks and micro-batches follow from accelerators and batch. Interleaving and the ranks over which ZeRO
-    shards stay where they can; else chunks stay as many or become one, and the group stays that of a node or becomes
-    all ranks.
+    Data-parallel ranks and micro-batches follow from accelerators and batch. Interleaving and the ZeRO group stay the
+    same if they can; else the number of chunks stays or becomes one, and the group is a node or all ranks.
     """
     tried: list[tuple[str, int, Layout | None, str]] = []
     for field, value in _steps(result, request):
@@ -61,7 +59,7 @@ def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour,
 
 
 def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]:
-    """Fields with the values next to their own."""
+    """Return each field with the values next to its own."""
     spec, layout = request.spec, result.layout
     ways = np.union1d(divisors(request.cluster.count), 2 ** np.arange(12))
     cut = np.arange(1, spec.layers + 3)
@@ -88,7 +86,7 @@ def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]
 
 
 def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:
-    """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
+    """Return the layout with one field changed, and what follows from it. Raises `LayoutError` if it is invalid."""
     result = replace(layout, **{field: value})
     t, p, v, per_node = int(result.tensor), int(result.pipeline), int(result.interleave), request.cluster.per_node
     layers, group = request.spec.layers, int(result.shard_group)
@@ -105,7 +103,8 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
             check(request.spec, found.layout, request.seq_len)
             return found.layout
     check(request.spec, replace(result, data=1, micro_batches=1, expert=1, shard_group=0), request.seq_len)
-    raise LayoutError(field, value, message("training.rule.few_sequences", n=float(request.cluster.count)))
+    rule = message("search.error.too_few", accelerators=float(request.cluster.count))
+    raise LayoutError(field, value, rule)
 
 
 NAMES: tuple[str, ...] = (
@@ -116,15 +115,15 @@ NAMES: tuple[str, ...] = (
     "Megatron-LM GPT 1008.0B (Narayanan 2021)",
     "DeepSeekV3 (dropless) FP8 on DGX-H100 (Megatron-Bridge 25.09)",
 )
-"""Published steps that are compared, by name."""
+"""Names of the published steps that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedComparison:
     """A published step.
 
-    ours: its own layout as it is timed and counted here.  best: the fastest that fits on the same accelerators with
-    about the same batch, and the same overlap; None where none does.  count: plans that were looked at.
+    ours: its layout as predicted. best: the fastest layout that fits on the same accelerators with about the same batch
+    and the same overlap; None if none fits. count: layouts that were searched.
     """
 
     run: StepRun
@@ -134,13 +133,13 @@ class PublishedComparison:
 
     @property
     def mfu(self) -> float:
-        """MFU of the measured step, counted as ours is."""
+        """MFU of the measured step, by the same convention as ``ours``."""
         return self.ours.mfu * self.ours.seconds / self.run.seconds
 
 
 @cached("tables_kept")
 def compare_published() -> tuple[PublishedComparison, ...]:
-    """Every published step of `NAMES`, in that order."""
+    """Return the published steps of `NAMES`, in that order."""
     runs = {run.name: run for run in step_runs()}
     return tuple(_compare_published(runs[name]) for name in NAMES)
 

@@ -1,9 +1,7 @@
-"""Where a layout’s shards lie, and when its pipeline stages work.
+"""Where the shards of a layout are, and when its pipeline stages work.
 
-Ranks are numbered as Megatron-LM does by default: tensor first, then context, data, and pipeline last; routed experts
-are spread over neighbors. The pipeline is 1F1B or its interleaved form, in the order of Megatron-LM.
-
-1F1B and its interleaved form, in the order in which Megatron-LM takes micro-batches and chunks.
+Ranks are numbered as Megatron-LM does by default: tensor first, then context, data, and pipeline last. Routed experts
+are distributed over neighbors. The pipeline is 1F1B or its interleaved form, in the order of Megatron-LM.
 """
 
 from __future__ import annotations
@@ -146,7 +144,7 @@ class Timeline:
 
 
 def timeline_of(layout: Layout, step: StepTime) -> Timeline:
-    """The pipeline of a plan, with as many of its micro-batches as can be drawn."""
+    """Return the pipeline of a layout, with as many of its micro-batches as can be drawn. Contention is left out."""
     many, stages, chunks = int(layout.micro_batches), int(layout.pipeline), int(layout.interleave)
     number = min(many, max(stages, limit("timeline_passes") // (2 * stages * chunks)))
     if chunks > 1:
@@ -155,7 +153,6 @@ def timeline_of(layout: Layout, step: StepTime) -> Timeline:
     passes = ("matmul", "attention", "elementwise", "tensor", "context", "expert", "fixed")
     both = sum(float(getattr(step, name)) for name in passes) * each
     forward = both / (1 + _BACKWARD)
-    rest = ("data", "optimizer", "jitter")
     return timeline(
         stages,
         chunks,
@@ -163,7 +160,7 @@ def timeline_of(layout: Layout, step: StepTime) -> Timeline:
         forward,
         both - forward + float(step.recompute) * each,
         float(step.transfer) * each / 2,
-        sum(float(getattr(step, name)) for name in rest),
+        float(step.data) + float(step.optimizer),
     )
 
 

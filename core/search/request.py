@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.budget.equations import days_of_steps, mfu_needed
+from core.budget.equations import BudgetError, days_of_steps, mfu_needed
 from core.formula import Explanation, explain_run
 from core.hardware.cluster import Cluster, Rates
+from core.messages import message
 from core.models.flops import flops_per_token, train_flop_6nd
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec, modelled
@@ -23,7 +24,7 @@ from core.step_time.step import step_over, step_time
 from core.training.activations.tensors import FUSED, Implementation, Loss
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.host import host_lacks
-from core.training.device.inputs import partly_trained, written_under
+from core.training.device.inputs import partly_trained, usual, written_under
 from core.training.device.memory import DeviceMemory, Setup, bytes_over, work_share
 from core.training.layout import Layout, LayoutError, Recompute
 from core.training.optimizers import Optimizer
@@ -154,13 +155,10 @@ class SpaceError(LayoutError):
     """
 
     def __init__(self, count: int, most: int, field: str, left: int) -> None:
-        named = field.replace("_", " ")
-        super().__init__(field, count, f"{most:,} are searched at most")
+        super().__init__(field, count, "")
         self.count, self.most, self.left = count, most, left
-        self.args = (
-            f"There are {count:,} plans, more than the {most:,} that are searched at once. "
-            f"With {named} pinned there are {left:,} at most.",
-        )
+        named = field.replace("_", " ")
+        self.args = (message("search.error.too_many", layouts=count, most=most, field=named, left=left),)
 
 
 @dataclass(frozen=True)
@@ -268,8 +266,8 @@ class SearchRequest:
     cluster: Cluster
     batch: float
     seq_len: int
-    policy: PrecisionPolicy
-    optimizer: Optimizer
+    policy: PrecisionPolicy = field(default_factory=lambda: usual(None, None)[0])
+    optimizer: Optimizer = field(default_factory=lambda: usual(None, None)[1])
     implementation: Implementation = FUSED
     running: Running = AS_USUAL
     constraints: Constraints = FREE
@@ -290,6 +288,8 @@ class SearchRequest:
 
     def __post_init__(self) -> None:
         modelled(self.spec)
+        if self.batch < 1:
+            raise BudgetError("batch", message("search.error.at_least_one", field="batch"))
         check_peak(self.cluster.accelerator, self.running.dtype)
 
     def on(self, accelerators: int) -> SearchRequest:

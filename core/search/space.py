@@ -1,7 +1,7 @@
-"""The space of layouts that is searched: the same for every number of accelerators.
+"""The search space of layouts, the same for every number of accelerators.
 
-Data-parallel ranks are any number of them, and the global batch is a target that a step meets within `WINDOW`. So what
-so many accelerators can do, more of them can do as well: some stay idle, or each takes fewer sequences.
+Any number of data-parallel ranks is allowed, and the global batch is a target that a step meets within `WINDOW`. So
+more accelerators can do whatever fewer can: some are idle, or each takes fewer sequences.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 WINDOW = 0.06
-"""Share by which a step may have more or fewer sequences than the batch that is asked for."""
+"""Share by which the sequences of a step may differ from the requested batch."""
 
 _MICRO_BATCHES = (1, 2, 3, 4, 5, 7)
 _LARGE_MICRO_BATCHES = (8, 16, 32, 64)
 _LARGE_TOKENS = 32_768
-"""Tokens of a micro-batch up to which large ones are tried."""
+"""Tokens of a micro-batch up to which large micro-batches are tried."""
 
 _FEWEST_TOKENS = 512
-"""Tokens of a sequence that one context-parallel rank takes at least."""
+"""Minimum tokens of a sequence per context-parallel rank."""
 
 _NODE = -1
-"""Stands for the data-parallel ranks of one node."""
+"""Placeholder for the data-parallel ranks of one node."""
 
 _MORE_ROUNDS = 64
-"""How many more rounds of micro-batches are tried, until one meets the batch."""
+"""Further rounds of micro-batches that are tried until one meets the batch."""
 
 _ROUNDING = 1e-12
 
 
 def divisors(number: int, most: int | None = None) -> Ints:
-    """The divisors of a number up to ``most``, in rising order."""
+    """Return the divisors of a number up to ``most``, in rising order."""
     small = np.arange(1, int(number**0.5) + 1)
     small = small[number % small == 0]
     every = np.unique(np.concatenate([small, number // small]))
@@ -49,7 +49,7 @@ def divisors(number: int, most: int | None = None) -> Ints:
 
 
 def splits(request: SearchRequest) -> Ints:
-    """Ranks over which one expert can be split, 0 for as many as is usual."""
+    """Return the expert-tensor degrees, 0 for the default."""
     experts, pins = request.spec.experts, request.constraints
     if not experts or not isinstance(pins.expert_tensor, Range):
         return np.array(pins.listed("expert_tensor") or (0,))
@@ -57,14 +57,13 @@ def splits(request: SearchRequest) -> Ints:
 
 
 def chunked(layers: int, p: Any, v: Any) -> Any:
-    """Whether stages can be cut into ``v`` chunks: alike ones, where the two ends may count as layers."""
+    """Return whether stages divide into ``v`` equal chunks, where the two ends may count as layers."""
     chunks = p * v
     return (v == 1) | ((p > 1) & (chunks <= layers + 2) & ((layers % chunks == 0) | ((layers + 2) % chunks == 0)))
 
 
 def choices(request: SearchRequest, field: str, values: Any) -> Ints:
-    """The values of a field that are tried: those it is pinned to, else those of ``values`` that it may take; where it
-    may take none of these, the least that it may."""
+    """Return the values of a field to try: the pinned ones, else those of ``values`` allowed, else the least one."""
     pins = request.constraints
     listed = pins.listed(field)
     if listed is not None:
@@ -74,8 +73,8 @@ def choices(request: SearchRequest, field: str, values: Any) -> Ints:
 
 
 def _pipelines(request: SearchRequest) -> tuple[Ints, Ints]:
-    """Pipeline stages and the chunks that each is cut into: of the numbers of stages that leave a stage the same
-    layers the two least, each in one piece, in as many as can be, and half-way."""
+    """Return pipeline stages and chunks per stage: for each number of layers per stage the two smallest numbers of
+    stages, each with one chunk, the most, and half of them."""
     layers, pins = request.spec.layers, request.constraints
     stages = choices(request, "pipeline", np.arange(1, layers + 1))
     each = -(-layers // np.maximum(stages, 1))
@@ -98,7 +97,7 @@ def _micro_batches(request: SearchRequest) -> Ints:
 
 
 def _axes(request: SearchRequest) -> dict[str, Ints]:
-    """The values of each field, the plainer ones first; those of a pipeline in pairs."""
+    """Return the values of each field, the simpler ones first."""
     spec, pins, per_node = request.spec, request.constraints, request.cluster.per_node
     tensor = choices(request, "tensor", divisors(per_node) if pins.keeps_tensor_in_node else 2 ** np.arange(7))
     if not pins.one_layout:
@@ -117,13 +116,13 @@ def _axes(request: SearchRequest) -> dict[str, Ints]:
 
 
 def shapes(request: SearchRequest) -> tuple[Layout, Bools, Ints]:
-    """Every layout of the space but for its data-parallel ranks and micro-batches: one field along each axis, after one
-    for `laid`; which of them can be; and what their data-parallel ranks are a multiple of."""
+    """Return the layouts of the space without data-parallel ranks and micro-batches, one field along each axis after
+    one for `laid`; which are valid; and of what their data-parallel ranks are a multiple."""
     return _shapes(_normalised(request))
 
 
 def _normalised(request: SearchRequest) -> SearchRequest:
-    """The request without what the space does not depend on."""
+    """Return the request without what the space does not depend on."""
     return replace(request.on(1), batch=1.0)
 
 
@@ -154,19 +153,19 @@ def _shapes(request: SearchRequest) -> tuple[Layout, Bools, Ints]:
 
 
 def count_layouts(request: SearchRequest) -> int:
-    """Layouts that are timed for one number of accelerators."""
+    """Return how many layouts are timed for one number of accelerators."""
     return 2 * math.prod(_sizes(_normalised(request)).values())
 
 
 @cached("small_results_kept")
 def _sizes(request: SearchRequest) -> dict[str, int]:
-    """How many values each field has."""
+    """Return the number of values of each field."""
     axes = {name: len(values) for name, values in _axes(request).items()}
     return axes | {"pipeline": len(_pipelines(request)[0])}
 
 
 def too_many_layouts(request: SearchRequest) -> SpaceError | None:
-    """Why the fastest layout is not searched for, on however many accelerators; None where it is."""
+    """Return why the space is too large for a search; None if it is not."""
     count, most = count_layouts(request), limit("layouts_tried")
     if count <= most:
         return None
@@ -176,7 +175,7 @@ def too_many_layouts(request: SearchRequest) -> SpaceError | None:
 
 
 def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
-    """The space on up to ``count`` accelerators, and which of it can be.
+    """Return the space on up to ``count`` accelerators, and which layouts are valid.
 
     Along the first axis: all data-parallel ranks, with as many rounds of micro-batches as the batch has room for; and
     the fewest rounds more that meet the batch, with as few ranks as that takes.
@@ -214,8 +213,8 @@ def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
 
 
 def _rounds_that_meet(rounds: Ints, each: Ints, unit: Ints, least: float, most: int) -> Ints:
-    """The fewest rounds from ``rounds`` on, of ``each`` sequences a rank, in which a multiple of ``unit`` ranks takes
-    from ``least`` to ``most``; those tried last where none does."""
+    """Return the fewest rounds from ``rounds`` on, of ``each`` sequences per rank, in which a multiple of ``unit``
+    ranks takes from ``least`` to ``most`` sequences; the last ones tried if none does."""
     result, *columns = (np.array(values).ravel() for values in np.broadcast_arrays(rounds, each, unit))
     short = np.arange(len(result))
     for _ in range(_MORE_ROUNDS):
@@ -228,12 +227,12 @@ def _rounds_that_meet(rounds: Ints, each: Ints, unit: Ints, least: float, most: 
 
 
 def columns_of(layout: Layout) -> dict[str, Any]:
-    """The fields of a layout by name."""
+    """Return the fields of a layout by name."""
     return {field.name: getattr(layout, field.name) for field in fields(Layout)}
 
 
 def layouts_at(request: SearchRequest, space: Layout, shape: tuple[int, ...], places: Ints) -> Layout:
-    """Some of the layouts, by their places in the whole space, as columns; without ZeRO where it shards nothing."""
+    """Return the layouts at some places of the whole space as columns, without ZeRO where it shards nothing."""
     along = np.unravel_index(places, shape)
 
     def row(values: Any) -> Any:
@@ -245,5 +244,5 @@ def layouts_at(request: SearchRequest, space: Layout, shape: tuple[int, ...], pl
 
 
 def zero_matters(layout: Layout) -> Any:
-    """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
+    """Return whether ZeRO makes a difference: ranks share weights, or gradients may go to the host."""
     return (layout.data * layout.context > 1) | (layout.tensor > layout.expert_ranks) | np.greater(layout.offload, 0)

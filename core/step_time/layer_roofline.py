@@ -42,6 +42,7 @@ from core.hardware.operations import (
     place,
     product,
 )
+from core.messages import Message, message
 from core.models import operation as ops
 from core.models.operations import operations
 from core.models.parameters import parameters
@@ -56,48 +57,85 @@ ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0,
 
 _WIDE = ("bf16", "fp16")
 
-_ROWS: Mapping[str, tuple[str, str]] = {
-    "self_attn.q_proj": ("qkv", "Q, K, V"),
-    "self_attn.k_proj": ("qkv", "Q, K, V"),
-    "self_attn.v_proj": ("qkv", "Q, K, V"),
-    "self_attn.q_a_proj": ("q_down", "Queries, down"),
-    "self_attn.q_b_proj": ("q_up", "Queries, up"),
-    "self_attn.kv_a_proj_with_mqa": ("kv_down", "Keys and values, down"),
-    "self_attn.kv_b_proj": ("kv_up", "Keys and values, up"),
-    "self_attn": ("attention", "Attention, fused"),
-    "self_attn.o_proj": ("output", "Attention output"),
-    "mlp.gate_proj": ("up", "Feed-forward, in"),
-    "mlp.up_proj": ("up", "Feed-forward, in"),
-    "mlp.act_fn": ("activation", "Activation function"),
-    "mlp.down_proj": ("down", "Feed-forward, out"),
-    "mlp.gate": ("router", "Router"),
-    "mlp.experts.gate_proj": ("up", "Experts, in"),
-    "mlp.experts.up_proj": ("up", "Experts, in"),
-    "mlp.experts.act_fn": ("activation", "Activation function"),
-    "mlp.experts.down_proj": ("down", "Experts, out"),
-    "mlp.shared_expert.gate_proj": ("shared_up", "Shared experts, in"),
-    "mlp.shared_expert.up_proj": ("shared_up", "Shared experts, in"),
-    "mlp.shared_expert.down_proj": ("shared_down", "Shared experts, out"),
-    "mlp.shared_expert_gate": ("shared_gate", "Shared experts, gate"),
+_ROWS: Mapping[str, str] = {
+    "self_attn.q_proj": "qkv",
+    "self_attn.k_proj": "qkv",
+    "self_attn.v_proj": "qkv",
+    "self_attn.q_a_proj": "q_down",
+    "self_attn.q_b_proj": "q_up",
+    "self_attn.kv_a_proj_with_mqa": "kv_down",
+    "self_attn.kv_b_proj": "kv_up",
+    "self_attn": "attention",
+    "self_attn.o_proj": "output",
+    "mlp.gate_proj": "up",
+    "mlp.up_proj": "up",
+    "mlp.act_fn": "activation",
+    "mlp.down_proj": "down",
+    "mlp.gate": "router",
+    "mlp.experts.gate_proj": "experts_up",
+    "mlp.experts.up_proj": "experts_up",
+    "mlp.experts.act_fn": "activation",
+    "mlp.experts.down_proj": "experts_down",
+    "mlp.shared_expert.gate_proj": "shared_up",
+    "mlp.shared_expert.up_proj": "shared_up",
+    "mlp.shared_expert.down_proj": "shared_down",
+    "mlp.shared_expert_gate": "shared_gate",
 }
-"""Operation → id and name of its row. Operations of one row after each other are one product."""
+"""Operation → its row. Consecutive operations of one row are one matmul."""
+
+_NAMES: Mapping[str, str] = {
+    "norms": "step.op.norms",
+    "qkv": "step.op.qkv",
+    "q_down": "step.op.q_down",
+    "q_up": "step.op.q_up",
+    "kv_down": "step.op.kv_down",
+    "kv_up": "step.op.kv_up",
+    "attention": "step.op.attention",
+    "scores": "step.op.scores",
+    "softmax": "step.op.softmax",
+    "values": "step.op.values",
+    "output": "step.op.output",
+    "up": "step.op.up",
+    "activation": "step.op.activation",
+    "down": "step.op.down",
+    "router": "step.op.router",
+    "experts_up": "step.op.experts_up",
+    "experts_down": "step.op.experts_down",
+    "shared_up": "step.op.shared_up",
+    "shared_down": "step.op.shared_down",
+    "shared_gate": "step.op.shared_gate",
+    "residual": "step.op.residual",
+    "update": "step.op.update",
+    "head": "step.op.head",
+    "loss": "step.op.loss",
+    "head_update": "step.op.head_update",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LayerOperation:
     """One operation of a layer, or of the head, on the roofline.
 
-    kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per step).
-    in_layer: False for the head, which the model has once. dtype: that of a product's factors, of whose peak it is.
+    row: key of `_NAMES`. kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per
+    step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and its peak.
     """
 
-    id: str
-    name: str
+    row: str
     kind: Kind
     phase: Phase
     placed: Placed
     in_layer: bool
     dtype: str
+
+    @property
+    def id(self) -> str:
+        """Its role in the layer, the same in experts as in a dense network."""
+        return self.row.removeprefix("experts_")
+
+    @property
+    def name(self) -> Message:
+        """Its name for a reader."""
+        return message(_NAMES[self.row])
 
     @property
     def flop(self) -> Value:
@@ -136,32 +174,32 @@ class _Sheet:
         self.found: list[LayerOperation] = []
         self.in_layer = True
 
-    def add(self, id: str, name: str, kind: Kind, phase: Phase, work: Work, dtype: str = "") -> None:
+    def add(self, row: str, kind: Kind, phase: Phase, work: Work, dtype: str = "") -> None:
         dtype = dtype or self.wide
         placed = place(work, self.peak[dtype] if kind == "matmul" else self.vector, self.bandwidth)
-        self.found.append(LayerOperation(id, name, kind, phase, placed, self.in_layer, dtype))
+        self.found.append(LayerOperation(row, kind, phase, placed, self.in_layer, dtype))
 
     def weights(
-        self, id: str, name: str, groups: Value, rows: Value, inner: Value, columns: Value, *, wide: bool = False
+        self, row: str, groups: Value, rows: Value, inner: Value, columns: Value, *, wide: bool = False
     ) -> None:
-        """A product with weights, in the narrow dtype unless ``wide``."""
+        """Add a matmul with weights, in the narrow dtype unless ``wide``."""
         dtype = self.wide if wide else self.narrow
         element, result = ELEMENT_BYTES[dtype], self.element
         # The gradient of either factor is a product of the same three sizes in another order.
         inputs = product(groups, rows, columns, inner, element, result)
         weights = product(groups, inner, rows, columns, element, result)
-        self.add(id, name, "matmul", "forward", product(groups, rows, inner, columns, element, result), dtype)
-        self.add(id, name, "matmul", "backward", inputs + weights, dtype)
+        self.add(row, "matmul", "forward", product(groups, rows, inner, columns, element, result), dtype)
+        self.add(row, "matmul", "backward", inputs + weights, dtype)
 
-    def band(self, id: str, name: str, groups: Value, rows: Value, inner: Value, span: Value) -> None:
-        """A product of activations: scores, or values."""
+    def band(self, row: str, groups: Value, rows: Value, inner: Value, span: Value) -> None:
+        """Add a matmul of activations: scores, or values."""
         forward = band(groups, rows, inner, span, self.element)
-        self.add(id, name, "matmul", "forward", forward)
-        self.add(id, name, "matmul", "backward", forward + forward)
+        self.add(row, "matmul", "forward", forward)
+        self.add(row, "matmul", "backward", forward + forward)
 
-    def each(self, id: str, name: str, elements: Value, cost: ElementCost) -> None:
-        self.add(id, name, "other", "forward", elementwise(elements, cost.ahead, self.element * cost.moved))
-        self.add(id, name, "other", "backward", elementwise(elements, cost.back, self.element * cost.moved_back))
+    def each(self, row: str, elements: Value, cost: ElementCost) -> None:
+        self.add(row, "other", "forward", elementwise(elements, cost.ahead, self.element * cost.moved))
+        self.add(row, "other", "backward", elementwise(elements, cost.back, self.element * cost.moved_back))
 
 
 def layer_roofline(
@@ -190,15 +228,15 @@ def layer_roofline(
     Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
     """
     if dtype not in ELEMENT_BYTES or device.peak(dtype) != device.peak(dtype):
-        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+        raise BudgetError("dtype", message("step.error.no_peak", dtype=dtype, device=device.name))
     if not (np.all(np.isfinite(tokens)) and np.all(np.asarray(tokens) >= 1) and seq_len >= 1):
-        raise BudgetError("tokens", "A micro-batch has at least one token. For example: 8,192.")
+        raise BudgetError("tokens", message("step.error.tokens"))
     t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
     kind = kind or kinds_of(spec, seq_len)[0]
     sheet = _Sheet(device, dtype, rates or Rates())
     norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
-    sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
+    sheet.each("norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
     attention, network = _parts(spec, kind)
     layer = [*attention, *network]
     active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
@@ -207,19 +245,19 @@ def layer_roofline(
             case ops.AttentionCore():
                 _square(sheet, op, t, length, kind.window, fused_attention)
             case ops.Activation():
-                sheet.each(*key, np.multiply(t, active), SWIGLU if spec.glu else GELU)
+                sheet.each(key, np.multiply(t, active), SWIGLU if spec.glu else GELU)
             case ops.Linear():
-                row = _ROWS["self_attn.q_b_proj"] if spec.latent and key == _ROWS["self_attn.k_proj"] else key
+                row = "q_up" if spec.latent and key == "qkv" else key
                 _matmul(sheet, row, [op, *(op for op in group if isinstance(op, ops.Linear))], t)
             case _:
                 pass
-    sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), RESIDUAL)
-    sheet.add("update", "AdamW update", "other", "update", _update(_own_parameters(spec, kind), t))
+    sheet.each("residual", np.multiply(t, 2 * spec.hidden), RESIDUAL)
+    sheet.add("update", "other", "update", _update(_own_parameters(spec, kind), t))
     if head:
         sheet.in_layer = False
-        sheet.weights("head", "Output head", 1.0, t, spec.table_width, spec.vocab, wide=True)
-        sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), CROSS_ENTROPY)
-        sheet.add("head_update", "AdamW update, head", "other", "update", _update(spec.table_width * spec.vocab, t))
+        sheet.weights("head", 1.0, t, spec.table_width, spec.vocab, wide=True)
+        sheet.each("loss", np.multiply(t, spec.vocab), CROSS_ENTROPY)
+        sheet.add("head_update", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
 
 
@@ -231,8 +269,8 @@ def _parts(spec: TransformerSpec, kind: LayerKind) -> tuple[list[ops.Op], list[o
     return attention[kind.attention] if kind.attention != NONE else [], network if kind.network != NONE else []
 
 
-def _matmul(sheet: _Sheet, row: tuple[str, str], together: list[ops.Linear], t: Value) -> None:
-    """Matmuls that read one tensor at once."""
+def _matmul(sheet: _Sheet, row: str, together: list[ops.Linear], t: Value) -> None:
+    """Add matmuls that read one tensor as one."""
     (x,), (y,), weight = together[0].reads, together[0].makes, together[0].weights[0]
     wide, groups, rows = "moe" in y.modules and x.split == y.split, 1.0, t
     if isinstance(together[0], ops.GroupedLinear):
@@ -241,27 +279,27 @@ def _matmul(sheet: _Sheet, row: tuple[str, str], together: list[ops.Linear], t: 
         groups = np.minimum(copies, weight.count)
         rows = np.divide(copies, groups)
     columns = sum(op.weights[0].rows for op in together)
-    sheet.weights(*row, groups, rows, weight.columns, columns, wide=wide)
+    sheet.weights(row, groups, rows, weight.columns, columns, wide=wide)
 
 
 def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, window: int, fused: bool) -> None:
-    """Scores, softmax and values; every head of every sequence is one product."""
+    """Add scores, softmax, and values; each head of each sequence is one matmul."""
     span = np.minimum(length, window) if window else length
     heads = np.multiply(np.divide(t, length), core.heads)
     both = core.key_dim + core.value_dim
     if not fused:
-        sheet.band("scores", "Attention scores", heads, length, core.key_dim, span)
-        sheet.each("softmax", "Softmax", np.multiply(heads, np.multiply(length, span)), SOFTMAX)
-        sheet.band("values", "Attention values", heads, length, core.value_dim, span)
+        sheet.band("scores", heads, length, core.key_dim, span)
+        sheet.each("softmax", np.multiply(heads, np.multiply(length, span)), SOFTMAX)
+        sheet.band("values", heads, length, core.value_dim, span)
         return
     # The first tokens of a sequence see half a window on average, the others a whole one.
     seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(length, 2)))
     pairs = np.multiply(np.multiply(heads, length), seen)
     moved = fused_attention_bytes(t, core.heads, core.kv_heads, both, sheet.element)
-    sheet.add("attention", "Attention, fused", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
+    sheet.add("attention", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
     # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
     again = np.multiply(pairs, 4.0 * both + 2.0 * core.key_dim)
-    sheet.add("attention", "Attention, fused", "matmul", "backward", Work(again, np.multiply(moved, 2)))
+    sheet.add("attention", "matmul", "backward", Work(again, np.multiply(moved, 2)))
 
 
 def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:
@@ -277,12 +315,12 @@ def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:
 
 
 def _update(own: float, t: Value) -> Work:
-    """AdamW on so many parameters."""
+    """Return the work of AdamW on so many parameters."""
     return elementwise(np.multiply(t, 0) + own if isinstance(t, np.ndarray) else own, ADAMW_FLOP, ADAMW_BYTES)
 
 
 def matmul_share(operations: Sequence[LayerOperation]) -> float:
-    """Share of all FLOPs of these operations that matrix products do; of arrays, at their last entry."""
+    """Return the share of the FLOPs of these operations in matmuls; of arrays, at their last entry."""
 
     def last(value: Value) -> float:
         return float(np.asarray(value).flat[-1])

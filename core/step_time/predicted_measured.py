@@ -12,13 +12,20 @@ from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
 from core.budget.equations import BudgetError
 from core.formula import Explanation
+from core.messages import message
 from core.models.spec_error import SpecError
 from core.step_time.single_layer import LayerPrediction, predict_layer
 from core.units import format_bytes, format_duration, format_quantity
 
-HEADINGS = ("Step", "Predicted", "Measured", "Measured / predicted", "Memory predicted", "Memory measured", "Ratio")
-
-NOT_HERE = "What is predicted holds for accelerators: on a CPU the step is timed, and nothing stands beside it."
+HEADINGS = (
+    message("step.measured.step"),
+    message("step.measured.predicted"),
+    message("step.measured.measured"),
+    message("step.measured.ratio"),
+    message("step.measured.predicted_memory"),
+    message("step.measured.measured_memory"),
+    message("step.measured.memory_ratio"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +51,15 @@ class PredictedMeasured:
             format_duration(self.point.median_s, 3),
             format_quantity(self.time_ratio, "ratio", 3),
             format_bytes(counted, system="binary", digits=3),
-            "not asked" if peak is None else format_bytes(peak, system="binary", digits=3),
+            "" if peak is None else format_bytes(peak, system="binary", digits=3),
             "" if peak is None else format_quantity(peak / counted, "ratio", 3),
         )
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """How the prediction comes about."""
-        return tuple(
-            explanation.about(f"{self.point.item.label}, predicted") for explanation in self.predicted.explanations
-        )
+        about = message("step.measured.explained", step=self.point.item.label)
+        return tuple(explanation.about(about) for explanation in self.predicted.explanations)
 
 
 def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured, ...], str]:
@@ -63,7 +69,7 @@ def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured,
     if not points:
         return (), ""
     if record.programme.device == "cpu":
-        return (), NOT_HERE
+        return (), message("step.measured.cpu")
     try:
         return tuple(_of(points, record)), ""
     except (BudgetError, SpecError) as problem:

@@ -14,11 +14,11 @@ import numpy as np
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster, Rates
+from core.messages import Message, message
 from core.models.spec import TransformerSpec
 from core.step_time.formulas import Constants
 from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, Implementation, Loss
 from core.training.layout import Counts
-from core.wording import listed
 
 Software: TypeAlias = Literal["megatron", "compiled", "eager", "deepspeed 2021", "megatron tuned", "internevo", "jax"]
 """Whose steps are counted: Megatron’s; those of torch’s own sharding with compiled or hand-fused layers; of torch
@@ -68,8 +68,7 @@ class Running:
         for field, kind in (("attention", Kernel), ("software", Software)):
             given, known = getattr(self, field), get_args(kind)
             if given not in known:
-                names = ", ".join(repr(name) for name in known)
-                raise BudgetError(field, f"{field} is {given!r}; known are {names}. For example: {known[0]!r}.")
+                raise BudgetError(field, message("step.error.unknown", field=field, given=given, known=known))
 
 
 AS_USUAL = Running()
@@ -105,6 +104,18 @@ class StepTime:
         """Seconds of the whole step."""
         return added_up(getattr(self, field.name) for field in fields(self))
 
+    @property
+    def largest_overhead(self) -> str:
+        """The part that takes most time and does not compute."""
+        return max((name for name in PARTS if name not in COMPUTE), key=lambda name: float(getattr(self, name)))
+
+
+PARTS: tuple[str, ...] = tuple(field.name for field in fields(StepTime))
+"""The parts of a step, in order."""
+
+COMPUTE = ("matmul", "attention", "elementwise")
+"""Parts that are no overhead."""
+
 
 def added_up(parts: Iterable[Any]) -> Any:
     """The sum of numbers and arrays that broadcast, small ones first: few additions then run over the whole."""
@@ -126,10 +137,9 @@ a time; 51 with 16 MiB, and 46 each way where both ways are busy. From memory th
 def check_peak(device: Accelerator, dtype: str) -> None:
     """Raise `BudgetError` for a format in which no step is timed, or whose peak on ``device`` is unknown."""
     if dtype not in BITS:
-        known = listed(list(BITS), "or")
-        raise BudgetError("dtype", f"A step is timed with products in {known}, not in {dtype}. For example: bf16.")
+        raise BudgetError("dtype", message("step.error.dtype", dtype=dtype, known=list(BITS)))
     if math.isnan(device.peak(dtype)):
-        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+        raise BudgetError("dtype", message("step.error.no_peak", dtype=dtype, device=device.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from core.budget.equations import BudgetError
 from core.formula import Explanation, Symbol, explain_run, formula
 from core.hardware.accelerators import Accelerator, find
 from core.hardware.cluster import Cluster, Rates
+from core.messages import message
 from core.sources import OWN_CONSTRUCTION
 from core.step_time.formulas import constants_of, family_of
 from core.step_time.running import COMPILED, EAGER, Running, StepTime, usual_kernel
@@ -117,11 +118,7 @@ def _unlisted(rates: Rates | None) -> Accelerator:
     """An accelerator whose datasheet would lead one to expect ``rates``, and which is otherwise like `_LIKE`."""
     known = rates or Rates()
     if math.isnan(known.matmul16) or math.isnan(known.memory):
-        raise BudgetError(
-            "rates",
-            "Of an accelerator that is not in the catalogue, the rates of 16-bit products and of memory are needed. "
-            "For example: 4e14 FLOP/s and 2.8e12 B/s.",
-        )
+        raise BudgetError("rates", message("step.error.rates"))
     like = find(_LIKE)
     shares = constants_of(family_of(like))
     return replace(

@@ -9,6 +9,7 @@ import numpy as np
 
 from core.budget.equations import BudgetError
 from core.hardware.cluster import Cluster, Rates
+from core.messages import message
 from core.models.spec import TransformerSpec
 from core.step_time.formulas import (
     Constants,
@@ -171,12 +172,8 @@ def step_time(
     if np.any(np.isnan(time.total)):
         unknown = math.isnan((rates or Rates()).of("between", cluster.link_between))
         far = np.any(np.greater(layout.accelerators, cluster.per_node)) and unknown
-        missing = "network between nodes" if far else "links inside a node"
-        raise BudgetError(
-            "accelerator",
-            f"The bandwidth of {device.name}’s {missing} is not in the catalogue, and this layout needs it. "
-            "For example: H100 SXM.",
-        )
+        missing = "step.error.no_network" if far else "step.error.no_links"
+        raise BudgetError("accelerator", message(missing, device=device.name))
     return time
 
 

@@ -1,74 +1,63 @@
-"""Parallel plan, why this one: its step, its pipeline in time, the memory of its stages, and where shards lie."""
+"""Parallel plan, the layout in detail: its step, its pipeline in time, memory by stage, and placement."""
 
 from __future__ import annotations
 
+from core.messages import message
 from core.planning.layout import stages, traffic
 from core.search.placement import groups, timeline_of
 from core.search.request import LayoutResult
-from core.views.search import text_step as words
+from core.views.search import text_step as text
 from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
-from core.views.search.text import network
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.request import SearchInputs
+from pages.parallel.inputs import SearchInputs
 
 _STAGES = 16
 
 
-def draw_parts(here: LayoutResult) -> None:
-    """What a step of the plan in force goes to."""
+def draw_step(here: LayoutResult) -> None:
+    """Draw the parts of a step."""
     show.chart(
         waterfall(here.step, TOKENS, low=here.low, high=here.high),
-        alt=f"One step, part after part. {plain(words.goes_to(here))}",
+        alt=plain(message("parallel.alt.step", finding=text.breakdown_text(here))),
         key="parallel:waterfall",
     )
 
 
 def evidence_panel(_: Inputs, a: SearchInputs) -> None:
-    """The panel's content."""
-    if a.in_force is None:
-        show.note("Nothing fits, so there is no layout to take apart. Choose one of your own under “Layout”.")
+    """Draw the panel."""
+    if a.at is None:
+        show.note(message("parallel.no_layout"))
         return
-    here, layout = a.in_force, a.in_force.layout
-    show.takeaway(words.goes_to(here))
+    here, layout = a.at.step, a.at.step.layout
+    show.takeaway(text.breakdown_text(here))
     line = timeline_of(layout, here.step)
-    text = words.waits(layout, line, here.step)
-    show.takeaway(text)
+    finding = text.bubble_text(layout, line, here.step)
+    show.takeaway(finding)
     if layout.pipeline > 1:
-        show.chart(
-            pipeline(line, TOKENS),
-            alt=f"Each stage’s forward and backward passes over one step. {plain(text)}",
-            key="parallel:pipeline",
-        )
-        show.note(words.DURATIONS)
+        alt = plain(message("parallel.alt.pipeline", finding=finding))
+        show.chart(pipeline(line, TOKENS), alt=alt, key="parallel:pipeline")
+    count = int(layout.pipeline)
     rows = stages(a.request, layout, _STAGES)
-    text = words.fullest(rows, int(layout.pipeline), here.usable)
-    show.takeaway(text)
+    finding = text.stages_text(rows, count)
+    show.takeaway(finding)
     show.chart(
-        device_bars(
-            [(words.stage_name(place, int(layout.pipeline)), memory) for place, memory in rows], here.usable, TOKENS
-        ),
-        alt=f"What one accelerator of each stage holds. {plain(text)}",
+        device_bars([(text.stage_name(place, count), memory) for place, memory in rows], here.usable, TOKENS),
+        alt=plain(message("parallel.alt.stages", finding=finding)),
         key="parallel:stages",
     )
     node = a.request.cluster.per_node
-    result = groups(layout, here.step, traffic(a.request, layout), node)
-    text = words.sent(result)
-    show.takeaway(text)
-    if between := network(a.request):
-        show.note(between)
+    kinds = groups(layout, here.step, traffic(a.request, layout), node)
+    finding = text.traffic_text(kinds)
+    show.takeaway(finding)
     show.chart(
         device_grid(layout, node, TOKENS),
-        alt=f"Accelerators by pipeline stage with the shards that each holds, in nodes of {node}. {plain(text)}",
+        alt=plain(message("parallel.alt.placement", finding=finding)),
         key="parallel:grid",
     )
-    if result:
-        show.small_table(
-            [show.Column(heading, numeric=heading in words.COUNTED) for heading in words.GROUPS],
-            words.group_rows(result),
-            caption="What each kind of parallelism sends, and over which links.",
-        )
+    if kinds:
+        show.small_table(text.group_headings(), text.group_rows(kinds))

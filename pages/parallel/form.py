@@ -1,31 +1,30 @@
-"""What Parallel plan asks: the fields of a plan, and those of its own panels."""
+"""The fields of Parallel plan: those of a plan, and the switches of its panels."""
 
 from __future__ import annotations
 
+from core.messages import message
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import SEARCH_PRESETS
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import DOWNLOADS
 
 GROUPS: Groups = {
-    "This layout": {
-        "why": "Why this one? Its step, pipeline, stages and devices",
-        "near": "Neighbours: one step in each direction",
-        "launch": "Launch settings: Megatron-LM, torchtitan, TRL",
+    message("parallel.group.layout"): {
+        "why": message("parallel.panel.why"),
+        "near": message("parallel.panel.near"),
+        "launch": message("parallel.panel.launch"),
     },
-    "Other layouts and clusters": {
-        "space": "The whole space: the fastest as a table",
-        "sizes": "How many accelerators?",
+    message("parallel.group.others"): {
+        "space": message("parallel.panel.space"),
+        "sizes": message("parallel.panel.sizes"),
     },
-    "How sure it is": {
-        "runs": "Published layouts beside ours",
-        "proof": "Evidence: predicted against measured steps",
+    message("parallel.group.evidence"): {
+        "runs": message("parallel.panel.runs"),
+        "proof": message("parallel.panel.proof"),
     },
-    "To take along": {
-        DOWNLOADS.id: DOWNLOADS.label,
-    },
+    message("parallel.group.export"): {DOWNLOADS.id: DOWNLOADS.label},
 }
-"""Heading → the panels under it, in the order in which they are asked for."""
+"""Heading → the panels under it, in the order in which people ask for them."""
 
 PANELS = switches(GROUPS)
 

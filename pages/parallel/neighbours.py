@@ -1,4 +1,4 @@
-"""Parallel plan, around the plan in force: its neighbours, other cluster sizes, and how it is launched."""
+"""Parallel plan, what surrounds the layout: nearby layouts, other cluster sizes, and launch settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 import streamlit as st
 
+from core.messages import message
 from core.planning.plan import whole_accelerators
 from core.planning.sensitivity import cluster_results, next_better
 from core.search.neighbours import neighbours
@@ -16,59 +17,50 @@ from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.plan_page.launch import draw_launch
 from pages.common.theme import TOKENS
-from pages.parallel.request import SearchInputs
-
-_NONE = "Nothing fits, so there is no layout to look around from. Choose one of your own under “Layout”."
+from pages.parallel.inputs import SearchInputs
 
 
 def neighbours_panel(_: Inputs, a: SearchInputs) -> None:
-    """What one step in each direction changes."""
-    if a.in_force is None:
-        show.note(_NONE)
+    """Draw what one change of the layout does."""
+    if a.at is None:
+        show.note(message("parallel.no_layout"))
         return
-    result = neighbours(a.in_force, a.request)
-    show.takeaway(text_step.around(a.in_force, result))
-    show.small_table(
-        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.NEIGHBOURS)],
-        [text_step.neighbour_row(a.in_force, neighbour) for neighbour in result],
-        caption=f"On the same accelerators with the same batch, from {text.degrees(a.in_force.layout)}.",
-    )
+    here = a.at.step
+    near = neighbours(here, a.request)
+    show.takeaway(text_step.neighbors_text(here, near))
+    headings = [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.neighbor_headings())]
+    show.small_table(headings, text_step.neighbor_rows(here, near))
 
 
 def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
-    """The plan at each size of cluster."""
-    price = a.plan.price_range[0]
+    """Draw the plan at each cluster size."""
     results = cluster_results(a.plan)
     deadline, count = a.plan.limits.days, whole_accelerators(a.plan.accelerators)
-    message = f"{text.better(next_better(a.plan))}{text.scaling(results, deadline)}"
-    show.takeaway(message)
+    finding = " ".join(text.sizes_text(results, deadline, next_better(a.plan)))
+    show.takeaway(finding)
     if not results:
         return
     show.chart(
         cluster_sizes(results, count, deadline, TOKENS),
-        alt=f"Days for all tokens against accelerators, the plan at each. {plain(message)}",
+        alt=plain(message("parallel.alt.sizes", finding=plain(finding))),
         key="parallel:sizes",
     )
     rows = [one for one in results if math.log2(one.accelerators / count).is_integer()] or list(results)
     here = [result.accelerators for result in rows]
     show.small_table(
-        [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.SIZES)],
+        [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.size_headings())],
         text.size_rows(rows),
-        caption="The plan at each size, days and dollars of the whole run. Last are all accelerator-hours over those "
-        "of the smallest cluster.",
         here=here.index(count) if count in here else None,
     )
-    if math.isnan(price):
-        show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type yours in the sidebar.")
 
 
 def launch_panel(_: Inputs, a: SearchInputs) -> None:
-    """The lines of each program."""
-    if a.in_force is None or a.at is None:
-        show.note(_NONE)
+    """Draw the settings of each program."""
+    if a.at is None:
+        show.note(message("parallel.no_layout"))
         return
     launches = a.at.launches
-    show.takeaway(text_step.launched(launches, a.plan.software, a.plan.device))
+    show.takeaway(" ".join(text_step.launch_text(launches, a.plan.software, a.plan.device)))
     for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
             draw_launch(item)

@@ -15,6 +15,7 @@ from core.planning.memory_estimate import memory_estimate
 from core.planning.sensitivity import layout_texts
 from core.search.fastest import searched
 from core.views.search import text as search_text
+from core.views.search.names import layout_label
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.parallel.form import FORM, PAGE_PRESETS, PANELS
 from tests.app.plan_pages import bodies, fold, linked, next_pages, opened, opens_to_itself, shown, stripped
@@ -34,7 +35,7 @@ def test_every_preset_is_told_by_the_form_alone_with_every_panel_open(name: str)
     texts = PAGE_PRESETS[name]
     app = opened(PARALLEL, {**texts, **OPEN})
     plan = plan_of(FORM.parse(texts))
-    assert answer(app) == shown(search_text.sentence(timed_estimate(plan)))
+    assert answer(app) == shown(search_text.headline(timed_estimate(plan)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
     assert len(app.get("plotly_chart")) >= 6
     for chart in app.get("plotly_chart"):
@@ -65,19 +66,14 @@ def test_nothing_is_searched_again_that_was_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
-    [
-        ({"model": "Llama 3.1 405B", "count": "8"}, "not fit"),
-        ({"ktp": "7"}, "No layout"),
-    ],
+    ("texts", "button"), [({"model": "Llama 3.1 405B", "count": "8"}, "Apply"), ({"ktp": "7"}, "Remove constraints")]
 )
-def test_where_nothing_fits_a_button_applies_the_cheapest_change(texts: dict[str, str], said: str) -> None:
+def test_a_button_makes_a_plan_fit(texts: dict[str, str], button: str) -> None:
     app = opened(PARALLEL, {**SMALL, **OPEN, **texts})
-    assert said in answer(app)
     assert not NO_NUMBER.search(stripped(said_on(app)))
-    next(button for button in app.button if button.label in ("Apply", "Keep to nothing")).click().run()
+    next(drawn for drawn in app.button if drawn.label == button).click().run()
     assert not app.exception
-    assert "a step takes" in answer(app)
+    assert button not in {drawn.label for drawn in app.button}
 
 
 def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
@@ -103,7 +99,7 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
         sent = next_pages(opened(page, memory), PARALLEL)[-1]
         assert search_request(plan_of(FORM.parse(sent))) == search_request(plan_from(memory))
     again = opened(PARALLEL, sent)
-    assert shown(search_text.degrees(best.layout)) in answer(again)
+    assert shown(layout_label(best.layout)) in answer(again)
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
@@ -114,17 +110,12 @@ def test_a_layout_of_ones_own_begins_as_the_fastest() -> None:
     """Chosen in the sidebar: model, accelerators, degrees and memory stay; steps are those of this layout alone, which
     are no longer than those that the fastest's days are joined by."""
     app = opened(PARALLEL, SMALL)
-    before = answer(app)
     fold(app, "plan:layout", open=True)
     app.segmented_control(key="p_lay").set_value("own").run()
     assert not app.exception
-    for part in (0, -1):
-        assert (
-            answer(app).split(": a step takes")[part].split(";")[-1]
-            == before.split(": a step takes")[part].split(";")[-1]
-        )
     texts, fastest = linked(app), timed_estimate(plan_from(SMALL)).step
     own = timed_estimate(plan_from({**SMALL, **layout_texts(fastest.layout)})).step
     assert 0.97 * fastest.seconds < own.seconds <= fastest.seconds * (1 + 1e-9)
     layout = fastest.layout
+    assert shown(layout_label(layout)) in answer(app)
     assert {name: texts[f"p_{name}"] for name in layout_texts(layout)} == layout_texts(layout)

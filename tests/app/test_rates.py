@@ -28,7 +28,7 @@ def answer(app: AppTest) -> str:
 def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     plain, app = opened(PARALLEL, SMALL), opened(PARALLEL, {**SMALL, **GIVEN})
     plan = plan_of(FORM.parse({**SMALL, **GIVEN}))
-    assert shown(text.sentence(timed_estimate(plan))) in answer(app)
+    assert shown(text.headline(timed_estimate(plan))) in answer(app)
     assert answer(app) != answer(plain)
     assert {f"p_{name}" for name in GIVEN} <= linked(app).keys()
     assert GIVEN.items() <= next_pages(app, COMPUTE)[0].items()

@@ -21,7 +21,7 @@ BOXES: tuple[tuple[PageSpec, str], ...] = (
     (COMPUTE, "Save"),
     (HOME, "Examples"),
     (MEMORY, "Layout"),
-    (PARALLEL, "Keep to"),
+    (PARALLEL, "Constraints"),
     (CALENDAR, "Fleet"),
     (COMPARE, "Add saved plans"),
     (TENSORS, "More"),

@@ -28,6 +28,6 @@ def test_a_row_of_the_table_becomes_the_plan_in_force(open_page: OpenPage) -> No
     text = name.inner_text()
     name.click()
     settle(page)
-    expect(page.get_by_text("This is your own layout")).to_be_visible()
+    expect(page.get_by_text("The custom layout is")).to_be_visible()
     expect(page.locator("button.pick[aria-pressed=true]")).to_have_text(text)
     assert page.problems == []  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ from core.search.fastest import searched
 from core.search.launch import launches
 from core.search.neighbours import neighbours
 from core.search.placement import groups, timeline_of
-from core.search.request import SpaceError, explain
+from core.search.request import explain
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
@@ -131,7 +131,7 @@ def _counted(a: PlanEstimate) -> Iterator[Shown]:
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     sized = cluster_results(plan)
-    yield search_text.scaling(sized, plan.within.days)
+    yield from search_text.sizes_text(sized, plan.within.days, None)
     yield from _cells(search_text.size_rows(sized) if sized else [])
     if sized:
         yield cluster_sizes(sized, int(plan.accelerators), plan.within.days, LIGHT)
@@ -143,37 +143,36 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         at = timed_estimate(plan)
         query, results = at.request, at.step
         result = searched(query)
-    except (BudgetError, LayoutError, SpaceError) as problem:
-        yield search_text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+    except (BudgetError, LayoutError) as problem:
+        yield str(problem)
         return
-    yield search_text.front(result)
     if result.best is None:
-        yield search_text.nothing_fits(plan, query, result)
-    yield search_text.sentence(at)
-    yield search_text.counted(at, result)
-    yield search_text.assumed_network(at)
-    yield search_text.little_free(plan.limits.free, result, results)
-    yield search_text.against_best(plan, result, results)
-    yield text_step.goes_to(results)
+        yield search_text.does_not_fit(plan, query, result)
+    yield search_text.headline(at)
+    yield search_text.step_text(at)
+    yield from (cell for row in search_text.answer_rows(at, result) for cell in row.cells())
+    yield search_text.network_note(query)
+    yield search_text.fastest_text(plan, result, results)
+    yield text_step.breakdown_text(results)
     yield waterfall(results.step, LIGHT, low=results.low, high=results.high)
     line = timeline_of(results.layout, results.step)
-    yield text_step.waits(results.layout, line, results.step)
+    yield text_step.bubble_text(results.layout, line, results.step)
     yield pipeline(line, LIGHT)
-    rows = stages(query, results.layout, 16)
-    yield text_step.fullest(rows, int(results.layout.pipeline), results.usable)
+    yield text_step.stages_text(stages(query, results.layout, 16), int(results.layout.pipeline))
     sent = groups(results.layout, results.step, traffic(query, results.layout), query.cluster.per_node)
-    yield text_step.sent(sent)
+    yield text_step.traffic_text(sent)
     yield from _cells(text_step.group_rows(sent))
     yield device_grid(results.layout, query.cluster.per_node, LIGHT)
     near = neighbours(results, query)
-    yield text_step.around(results, near)
-    yield from _cells(text_step.neighbour_row(results, neighbour) for neighbour in near)
+    yield text_step.neighbors_text(results, near)
+    yield from _cells(text_step.neighbor_rows(results, near))
     for setting in launches(query, results.layout):
         yield from (setting.text.replace("None", ""), *setting.notes)
     yield from explain(query, results, plan.tokens)
     if result.best:
         yield space(result.plans, result.pareto, results, results.usable, LIGHT)
-        yield from _cells(search_text.plan_rows(plan, query, result.plans, result.best, 15))
+        yield search_text.pareto_text(result)
+        yield from _cells(search_text.space_rows(plan, query, result.plans, result.best, 15))
 
 
 def _memory(plan: Plan) -> Iterator[Shown]:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from core.hardware.cluster import Cluster
-from core.models.spec import TransformerSpec
-from core.search.request import Columns, LayoutResult, SearchResult
+from core.search.request import Columns, LayoutResult, SearchRequest, SearchResult
 from core.step_time.running import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
@@ -41,16 +40,15 @@ def found(at: int, seconds: float, memory: float, usable: float, tokens: int) ->
     )
 
 
-def search(
-    spec: TransformerSpec, cluster: Cluster, global_batch_sequences: int, seq_len: int, **_: Any
-) -> SearchResult:
+def search(request: SearchRequest, **_: Any) -> SearchResult:
     """Four plans; those fit that hold a layer's width in the memory of an accelerator. Odd batches are refused."""
-    if global_batch_sequences % 2:
-        raise ValueError(f"a batch of {global_batch_sequences} is odd")
-    seconds = seconds_of(cluster, global_batch_sequences, seq_len)
-    memory, usable = 3e7 * spec.hidden / TENSOR, cluster.accelerator.memory_bytes
+    batch, cluster = int(request.batch), request.cluster
+    if batch % 2:
+        raise ValueError(f"a batch of {batch} is odd")
+    seconds = seconds_of(cluster, batch, request.seq_len)
+    memory, usable = 3e7 * request.spec.hidden / TENSOR, cluster.accelerator.memory_bytes
     fits = np.flatnonzero(memory <= usable)
-    tokens = global_batch_sequences * seq_len
+    tokens = batch * request.seq_len
     results = [found(at, float(seconds[at]), float(memory[at]), usable, tokens) for at in range(len(TENSOR))]
     size = np.ones(len(fits), dtype=int)
     columns = Layout(**{f.name: size * getattr(Layout(tensor=TENSOR[fits], data=2), f.name) for f in fields(Layout)})
@@ -72,18 +70,18 @@ class KillingOnce:
 
     told: Path
 
-    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
-        if anies[2] == 64 and not self.told.exists():
+    def __call__(self, request: SearchRequest, **more: Any) -> SearchResult:
+        if request.batch == 64 and not self.told.exists():
             self.told.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return search(*anies, **more)
+        return search(request, **more)
 
 
-def killing_always(*anies: Any, **more: Any) -> SearchResult:
+def killing_always(request: SearchRequest, **more: Any) -> SearchResult:
     """`search`, on a worker that dies of every question of batch 64."""
-    if anies[2] == 64:
+    if request.batch == 64:
         os.kill(os.getpid(), signal.SIGKILL)
-    return search(*anies, **more)
+    return search(request, **more)
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,10 @@ class Elsewhere:
 
     here: int
 
-    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
+    def __call__(self, request: SearchRequest, **more: Any) -> SearchResult:
         if os.getpid() == self.here:
             raise ValueError("searched here")
-        return search(*anies, **more)
+        return search(request, **more)
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,8 @@ class StoppingOnce:
 
     told: Path
 
-    def __call__(self, *anies: Any, **more: Any) -> SearchResult:
-        if anies[2:4] == (128, 8192) and not self.told.exists():
+    def __call__(self, request: SearchRequest, **more: Any) -> SearchResult:
+        if (request.batch, request.seq_len) == (128, 8192) and not self.told.exists():
             self.told.write_text("")
             os.killpg(os.getpgid(0), signal.SIGINT)
-        return search(*anies, **more)
+        return search(request, **more)

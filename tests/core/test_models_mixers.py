@@ -21,7 +21,8 @@ from core.planning.form.plan_form import plan_from
 from core.planning.layout import resolved_plan, search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE
-from core.search.fastest import search_plans
+from core.search.fastest import searched
+from core.search.request import SearchRequest
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.saved import saved_tensors
@@ -45,7 +46,7 @@ REFUSED: dict[str, Callable[[TransformerSpec], object]] = {
     "step": lambda spec: step_time(spec, H100S, Layout(data=8), seq_len=4096),
     "step, not checked": lambda spec: step_over(spec, H100S, Layout(data=8), default_states(spec), seq_len=4096),
     "traffic": lambda spec: traffic_per_step(spec, Layout(data=8), policy=POLICY, seq_len=4096),
-    "search": lambda spec: search_plans(spec, H100S, 64, 4096),
+    "search": lambda spec: searched(SearchRequest(spec, H100S, 64, 4096)),
 }
 
 

@@ -14,7 +14,8 @@ from core.hardware.cluster import cluster
 from core.models.catalog import catalog
 from core.models.parameters import parameters
 from core.models.stand_in import MIXTURE_ERROR, mixture_stand_in, stand_in
-from core.search.fastest import search_plans
+from core.search.fastest import searched
+from core.search.request import SearchRequest
 
 
 @given(st.floats(math.log(3e7), math.log(1e13)), st.sampled_from([1, 8192, 131_072]))
@@ -55,7 +56,7 @@ def test_steps_of_known_mixtures_are_met_as_nearly_as_is_said() -> None:
     for model in catalog():
         if model.spec.experts and model.laid_out:
             shape = mixture_stand_in(model.parameters, model.active, 4096)
-            found = [search_plans(spec, h100s, 2048, 4096).best for spec in (shape, model.spec)]
+            found = [searched(SearchRequest(spec, h100s, 2048, 4096)).best for spec in (shape, model.spec)]
             approximated, own = (best.seconds for best in found if best)
             errors.append(abs(approximated / own - 1))
     assert statistics.median(errors) == pytest.approx(MIXTURE_ERROR, abs=0.08)

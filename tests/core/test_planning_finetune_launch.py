@@ -142,7 +142,7 @@ def test_lines_read_back_to_the_plan_or_say_that_trl_cannot_run_it() -> None:
             launch = trl(h)
             seen["lines" if launch.text else "none"] += 1
             if not launch.text:
-                assert launch.notes[0].startswith("**TRL with FSDP cannot run this plan:**")
+                assert launch.notes[0].id == "launch.trl.unsupported"
                 continue
             try:
                 read, told = read_back(launch.text)

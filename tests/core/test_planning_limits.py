@@ -47,7 +47,6 @@ from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.views.report.rows import plan_rows
-from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.sentence_facts import says
 from tests.every import every
@@ -419,15 +418,12 @@ def test_the_best_layout_is_the_fastest_that_leaves_memory_free() -> None:
     leaving = [one for one in whole.pareto if one.spare >= round(share, 4) * one.usable]
     assert kept.best.seconds == min(one.seconds for one in leaving) > whole.best.seconds
     assert 0 < kept.fitting < whole.fitting
-    assert not search_text.little_free(share, kept, kept.best)
-    assert "No layout" not in search_text.little_free(share, kept, whole.best)
 
 
 def test_where_no_layout_leaves_as_much_the_fastest_that_fits_is_the_best() -> None:
     whole, none = searched_leaving("0%"), searched_leaving("90%")
     assert none.best is not None
     assert none.best == whole.best
-    says(search_text.little_free(0.9, none, none.best), "No layout leaves as much")
 
 
 @every("free", ["0%", "8%", "30%"])

@@ -46,7 +46,6 @@ from core.views.actuals.text import example
 from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
 from core.views.report.rows import plan_rows, step_rows
-from core.views.search import text as search_text
 from core.views.sweep import text as sweep_text
 from tests.core.test_planning_expectation import crowded
 from tests.every import every
@@ -339,7 +338,6 @@ def test_one_layout_has_one_step_days_and_memory_wherever_it_is_asked(seed: int)
         assert compared.memory.layout == h.layout
         assert result(compared, QUANTITY["days"]).mid == a.middle.days
         assert [n.values["idle"] for n in text.cautions(a) if n.id == "plan.notice.idle"] == [at.idle] * (at.idle > 0)
-        assert (f"{at.idle:,} of them idle" in search_text.sentence(at)) == (at.idle > 0)
         assert text_memory.sentence(h).values["where"].values.get("idle", 0) == at.idle
         if h.fits == "fits" and not sized:  # which searches for every size: one of each seed
             sized = True

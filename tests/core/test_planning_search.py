@@ -15,7 +15,7 @@ from core.hardware.accelerators import DTYPES, find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
 from core.models.spec import Experts, TransformerSpec
-from core.search.fastest import search_plans, searched
+from core.search.fastest import searched
 from core.search.neighbours import neighbours
 from core.search.request import Constraints, Range, SearchRequest, SearchResult, SpaceError
 from core.search.space import WINDOW
@@ -288,12 +288,12 @@ def test_a_format_in_which_no_step_is_timed_is_refused_by_name_whether_anything_
     machine = cluster(replace(find("B200"), memory_bytes=memory), 8)
     running = Running(dtype)
     if dtype in BITS:
-        assert (search_plans(DENSE, machine, 16, 1024, running=running).best is None) == (memory < 2e9)
+        assert (searched(SearchRequest(DENSE, machine, 16, 1024, running=running)).best is None) == (memory < 2e9)
         return
-    with pytest.raises(BudgetError, match=f"not in {dtype}") as refused:
-        search_plans(DENSE, machine, 16, 1024, running=running)
+    with pytest.raises(BudgetError, match=f"for {dtype} ") as refused:
+        searched(SearchRequest(DENSE, machine, 16, 1024, running=running))
     assert refused.value.field == "dtype"
-    with pytest.raises(BudgetError, match=f"not in {dtype}"):
+    with pytest.raises(BudgetError, match=f"for {dtype} "):
         step_time(DENSE, machine, Layout(data=8), seq_len=1024, running=running)
 
 
@@ -345,18 +345,17 @@ def test_layouts_of_a_neighbour_are_sound() -> None:
 def test_what_is_left_out_is_mixed_bf16_with_adamw() -> None:
     machine, layout = cluster(H100, 16), Layout(tensor=4, data=4, zero=1)
     policy = POLICIES["mixed bf16, fp32 master"]
-    named = search_plans(DENSE, machine, 64, 4096, policy=policy, optimizer=ADAM).best
-    assert search_plans(DENSE, machine, 64, 4096).best == named
+    named = searched(SearchRequest(DENSE, machine, 64, 4096, policy=policy, optimizer=ADAM)).best
+    assert searched(SearchRequest(DENSE, machine, 64, 4096)).best == named
     memory = memory_per_device(DENSE, layout, policy=policy, optimizer=ADAM, seq_len=4096)
     assert memory_per_device(DENSE, layout, seq_len=4096) == memory
 
 
 def test_what_makes_no_search_or_step_is_refused_by_name() -> None:
     machine = cluster(H100, 16)
-    with pytest.raises(BudgetError, match="global_batch_sequences is 0"):
-        search_plans(DENSE, machine, 0, 4096)
-    with pytest.raises(BudgetError, match="top is 0"):
-        search_plans(DENSE, machine, 64, 4096, top=0)
+    with pytest.raises(BudgetError) as refused:
+        SearchRequest(DENSE, machine, 0, 4096)
+    assert refused.value.field == "batch"
     with pytest.raises(LayoutError) as broken:
         step_time(DENSE, machine, Layout(data=32), seq_len=4096)
     assert (broken.value.field, broken.value.example) == ("data", 16)

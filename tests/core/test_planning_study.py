@@ -22,8 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
-from core.search.fastest import search_plans
-from core.search.request import Constraints, Range
+from core.messages import message
+from core.search.fastest import searched
+from core.search.request import Constraints, Range, SearchRequest
 from core.search.study.__main__ import main
 from core.search.study.point import Row, search_chunk
 from core.search.study.run import Folder, connected, embedded, found, run_study
@@ -130,24 +131,30 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def refused(name: str) -> Any:
+    """Expect a `StudyError` of this message."""
+    return pytest.raises(StudyError, check=lambda problem: problem.args[0].id == f"study.error.{name}")
+
+
 @every(("change", "field"), REFUSED, ids=lambda value: str(value)[:40])
 def test_a_wrong_field_is_named_with_an_example(change: dict[str, Any], field: str) -> None:
-    with pytest.raises(StudyError) as refused:
+    with pytest.raises(StudyError) as problem:
         study(**change)
-    assert str(refused.value).startswith(field)
-    assert str(refused.value).endswith(EXAMPLE)
-    assert len(str(refused.value)) < 1_000
+    (said,) = problem.value.args
+    assert said.values["field"].startswith(field)
+    assert len(said) < 1_000
 
 
 @pytest.mark.parametrize("name", ["models", "clusters", "global_batch_sequences", "seq_len"])
 def test_what_no_study_can_do_without(name: str) -> None:
-    with pytest.raises(StudyError, match=f"^{name}: "):
+    with refused("field") as missing:
         read_study(json.dumps({key: value for key, value in GRID.items() if key != name}))
+    assert missing.value.args[0].values["field"] == name
 
 
 @every("text", ["", "[]", "{", "null", "[" * 5_000, '{"seq_len": NaN}', '{"models": ["\\ud800"]}', "import os"])
 def test_what_is_no_json_object_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(StudyError, match="For example: "):
+    with pytest.raises(StudyError):
         read_study(text)
 
 
@@ -160,21 +167,21 @@ def test_no_value_of_any_field_makes_anything_but_a_message(value: Any) -> None:
 
 def test_a_study_beyond_the_caps_is_refused_before_anything_is_made() -> None:
     many = list(range(1, 1_001))
-    with pytest.raises(StudyError, match=r"6,000,000 points .* 20,000"):
+    with pytest.raises(StudyError, match="6,000,000"):
         study(global_batch_sequences=many, seq_len=many)
-    with pytest.raises(StudyError, match="600,000 plans"):
+    with pytest.raises(StudyError, match="600,000"):
         study(global_batch_sequences=many, seq_len=[1], top=100)
 
 
 def test_a_file_that_is_away_too_long_or_no_text(tmp_path: Path) -> None:
     path = tmp_path / "study.json"
-    with pytest.raises(StudyError, match="cannot be read"):
+    with refused("read"):
         load_study(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(StudyError, match="JSON"):
+    with refused("json"):
         load_study(path)
     path.write_bytes(b" " * (limit("study_bytes") + 1))
-    with pytest.raises(StudyError, match="more than 100,000 bytes"):
+    with refused("bytes"):
         load_study(path)
     path.write_text(EXAMPLE)
     assert load_study(path).count == 2
@@ -213,15 +220,14 @@ def test_a_real_search_is_asked_for_what_the_point_says() -> None:
     item = study(models=["Qwen3 30B-A3B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
                 policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]},
                  software=MEGATRON_TUNED.id)  # fmt: skip
-    wide, narrow = points(item, search_plans)
+    wide, narrow = points(item, searched)
     for row, policy in ((wide, item.policies[0]), (narrow, fp8)):
         point = item.point(row["point"])
         spec = spec_named(point.model)
-        plain = search_plans(
+        plain = searched(SearchRequest(
             spec, point.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
             running=running_on(MEGATRON_TUNED.id, spec, point.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
-            constraints=Constraints(zero=1),
-        )  # fmt: skip
+            constraints=Constraints(zero=1),))  # fmt: skip
         assert plain.best
         assert layout_of(row) == layout_of(row["top"][0]) == plain.best.layout
         assert row["top"][0]["seconds"] == pytest.approx(row["seconds"])
@@ -234,7 +240,7 @@ def broken(*_: Any, **__: Any) -> Any:
 
 
 def test_a_search_that_breaks_costs_its_point_alone() -> None:
-    rows = points(study(), lambda *a, **k: (broken if a[2] == 64 else search)(*a, **k))
+    rows = points(study(), lambda a, **k: (broken if a.batch == 64 else search)(a, **k))
     assert {row["problem"] for row in rows if row["global_batch_sequences"] == 64} == {"IndexError: out of range"}
     assert [row for row in rows if row["global_batch_sequences"] == 128] == [
         row for row in points(study()) if row["global_batch_sequences"] == 128
@@ -280,11 +286,11 @@ def test_a_folder_goes_on_where_it_stopped(tmp_path: Path, here: list[Row]) -> N
 def test_a_folder_of_another_study_is_left_alone_and_one_that_cannot_be_is_said(tmp_path: Path) -> None:
     kept(tmp_path).gather()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
-    with pytest.raises(StudyError, match="another study"):
+    with refused("other_study"):
         Folder(tmp_path, study(tokens=2e12))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
     (tmp_path / "file").write_text("")
-    with pytest.raises(StudyError, match="cannot be made"):
+    with refused("folder"):
         Folder(tmp_path / "file" / "results", study())
 
 
@@ -314,7 +320,7 @@ def test_a_worker_killed_midway_changes_nothing(client: Any, here: list[Row], tm
 def test_a_chunk_that_kills_every_worker_is_given_up_and_the_rest_is_kept(client: Any, tmp_path: Path) -> None:
     item = study(models=["Llama 3.1 8B"], clusters=GRID["clusters"][:1], seq_len=[4096])
     folder = Folder(tmp_path, item)
-    with pytest.raises(StudyError, match="of 6 chunks"):
+    with refused("chunks"):
         run_study(item, folder, study_cases.killing_always, client)
     again = Folder(tmp_path, item)
     assert 0 < len(again.done) < item.chunk_count
@@ -328,14 +334,14 @@ def test_a_study_of_too_many_plans_stops(client: Any, tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(limits, "LIMITS", {**LIMITS, "study_plans": limits.Limit(10, "plans", "a test")})
     folder = Folder(tmp_path, study())
-    with pytest.raises(StudyError, match="more than 10 plans"):
+    with refused("layouts"):
         run_study(study(), folder, search, client)
     assert 0 < folder.gather() < POINTS
 
 
 def test_a_scheduler_elsewhere_searches_elsewhere(client: Any, here: list[Row]) -> None:
     with pytest.raises(ValueError, match="here"):
-        study_cases.Elsewhere(os.getpid())(None, None, 64, 1)
+        study_cases.Elsewhere(os.getpid())(None)
     with connected(client.scheduler.address) as elsewhere:
         assert on_workers(study(), study_cases.Elsewhere(os.getpid()), elsewhere) == here
 
@@ -344,7 +350,7 @@ def test_a_scheduler_elsewhere_searches_elsewhere(client: Any, here: list[Row]) 
 @pytest.mark.long
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "http://x", "tcp://127.0.0.1:99999", "tcp://[::1"])
 def test_a_scheduler_that_is_away(address: str) -> None:
-    with pytest.raises(StudyError, match="No Dask scheduler"), connected(address):
+    with refused("scheduler"), connected(address):
         pass
 
 
@@ -375,7 +381,7 @@ def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: 
     assert path.exists()
     assert stopped.returncode == 130, stopped.stderr
     assert "Traceback" not in stopped.stderr
-    assert "goes on from here" in stopped.stderr
+    assert message("study.stopped") in stopped.stderr
     whole = tmp_path / "out" / "study.parquet"
     assert 0 < len(pd.read_parquet(whole)) < POINTS
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "chunks").iterdir()}

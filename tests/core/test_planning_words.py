@@ -96,7 +96,7 @@ def test_a_shape_of_ones_own_is_called_the_same_everywhere() -> None:
     assert " active of " in name
     says(plan_text.headline(estimate(plan)), name)
     says(text_memory.sentence(memory_estimate(plan)), name)
-    says(search_text.sentence(timed_estimate(plan)), name)
+    says(search_text.headline(timed_estimate(plan)), name)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
 from core.views.report.report import Report
 from core.views.report.tables import as_markdown
-from core.views.search.text import sentence
+from core.views.search.text import headline
 from core.wording import plain
 from tests.core.report_cases import about_a_layout
 
@@ -32,7 +32,7 @@ def test_json_has_the_plan_of_the_page(preset: str) -> None:
     at = timed_estimate(plan_from(SEARCH_PRESETS[preset]))
     best = at.step
     (one,) = json.loads(as_json(made))["plans"]
-    assert one["sentence"] == plain(sentence(at))
+    assert one["sentence"] == plain(headline(at))
     fields = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches", "zero")
     assert {name: one["layout"][name] for name in fields} == {name: getattr(best.layout, name) for name in fields}
     step = one["step"]
@@ -52,7 +52,7 @@ def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
     at = node.layout
     assert at is not None
     markdown, page = as_markdown(node), html.unescape(as_html(node))
-    assert sentence(at) in markdown
+    assert headline(at) in markdown
     for one in at.launches:
         assert f"```{one.language}\n{one.text}\n```" in markdown
         assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page

@@ -16,7 +16,8 @@ from core.models.flops import flops_per_token
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
-from core.search.fastest import search_plans
+from core.search.fastest import searched
+from core.search.request import SearchRequest
 from core.step_time.calibration.fit import kept
 from core.step_time.calibration.measured_steps import step_runs
 from core.step_time.step import step_time
@@ -132,7 +133,7 @@ def test_a_state_takes_the_same_time_a_token_at_every_length() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_search_finds_a_layout(name: str) -> None:
-    best = search_plans(SPECS[name], cluster(find("H100 SXM"), 64), 64, 4096).best
+    best = searched(SearchRequest(SPECS[name], cluster(find("H100 SXM"), 64), 64, 4096)).best
     assert best
     assert best.seconds > 0
 

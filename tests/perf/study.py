@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.search.fastest import search_plans
+from core.search.fastest import searched
 from core.search.study.point import Row, search_chunk
 from core.search.study.run import embedded, found
 from core.search.study.study import Study, read_study
@@ -45,7 +45,7 @@ def run(study: Study, *, kill: bool) -> tuple[list[Row], int]:
     with embedded(2) as client:
         bare = max(client.run(peak_bytes).values())
         start = time.perf_counter()
-        for at, (_, rows) in enumerate(found(study, range(study.chunk_count), search_plans, client), 1):
+        for at, (_, rows) in enumerate(found(study, range(study.chunk_count), searched, client), 1):
             results += rows
             plans += sum(row["plans"] for row in rows)
             if kill and at == study.chunk_count // 2:
@@ -65,7 +65,7 @@ def main(options: Options = FULL) -> None:
     """Run it with two workers, again with one of them killed, and compare."""
     plans = options.study_plans
     one = study_of(1)
-    each = sum(row["plans"] for at in range(one.chunk_count) for row in search_chunk(one, at, search_plans))
+    each = sum(row["plans"] for at in range(one.chunk_count) for row in search_chunk(one, at, searched))
     study = study_of(-(-plans // each))
     print(f"study: {study.count:,} points in {study.chunk_count:,} chunks", flush=True)
     whole, count = run(study, kill=False)

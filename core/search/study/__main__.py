@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.search.fastest import search_plans
+from core.messages import message
+from core.search.fastest import searched
 from core.search.study.point import Search
 from core.search.study.run import SCHEDULER, Folder, connected, embedded, run_study
 from core.search.study.study import StudyError, load_study
@@ -32,13 +33,14 @@ def run(path: Path, out: Path, workers: int, search: Search) -> int:
     except StudyError as wrong:
         problem, status = str(wrong), 1
     except KeyboardInterrupt:
-        problem, status = "Stopped. The same command goes on from here.", 130
-    print(f"{folder.gather():,} of {study.count:,} points are in {folder.whole}.")
+        problem, status = message("study.stopped"), 130
+    done = float(folder.gather())
+    print(message("study.done", done=done, points=float(study.count), file=folder.whole))
     print(problem, end="\n" if problem else "", file=sys.stderr)
     return status
 
 
-def main(arguments: Sequence[str] | None = None, search: Search = search_plans) -> int:
+def main(arguments: Sequence[str] | None = None, search: Search = searched) -> int:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(prog="python -m core.search.study", description=__doc__)
     parser.add_argument("study", type=Path, help="the study, as JSON")
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None, search: Search = search_plans) 
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes, where no cluster is named")
     args = parser.parse_args(arguments)
     if args.workers < 1:
-        parser.error(f"--workers is {args.workers}; it is at least 1. For example: --workers 2")
+        parser.error(message("study.error.workers"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return run(args.study, args.out, args.workers, search)

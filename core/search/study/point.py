@@ -10,22 +10,17 @@ from typing import Any, TypeAlias
 
 from core.budget.equations import days_of_steps
 from core.limits import limit
-from core.search.request import LayoutResult, SearchResult, mfu_by_6n
+from core.search.request import LayoutResult, SearchRequest, SearchResult, mfu_by_6n
 from core.search.study.study import Study, StudyPoint, spec_named
-from core.step_time.running import StepTime, running_on
+from core.step_time.running import PARTS, running_on
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 
 pa: Any = importlib.import_module("pyarrow")  # which has no types
 
-_COMPUTING = frozenset({"matmul", "attention", "elementwise"})
-"""Parts of a step that no plan is said to be bound by."""
-
-_PARTS = [field.name for field in fields(StepTime)]
-
 Search: TypeAlias = Callable[..., SearchResult]
-"""What a point is given to: `search_plans`, or whatever answers alike."""
+"""A search: `searched`, or what answers alike."""
 
 Row: TypeAlias = dict[str, Any]
 
@@ -88,17 +83,17 @@ def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
     }
     spec, policy = spec_named(point.model), find_policy(point.policy)
     try:
-        result = search(
+        request = SearchRequest(
             spec,
             point.cluster,
             point.batch,
             point.seq_len,
-            policy=policy,
-            optimizer=find_optimizer(point.optimizer),
+            policy,
+            find_optimizer(point.optimizer),
             running=running_on(study.software, spec, point.cluster.accelerator, policy.multiplies.name),
             constraints=study.constraints.constraints,
-            top=study.top,
         )
+        result = search(request, top=study.top)
     except Exception as problem:
         text = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
         return row | {"problem": text[: limit("study_problem_chars")] or type(problem).__name__}
@@ -113,16 +108,14 @@ def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
 
 
 def _best(result: LayoutResult) -> Row:
-    waits = [name for name in _PARTS if name not in _COMPUTING]
-    bound = max(waits, key=lambda name: float(getattr(result.step, name)))
-    plan = _plan(result.layout, result.seconds, float(result.memory.total), bound)
+    plan = _plan(result.layout, result.seconds, float(result.memory.total), result.step.largest_overhead)
     return plan | {"low": result.low, "high": result.high, "usable": result.usable}
 
 
 def _top(result: SearchResult, most: int) -> list[Row]:
     plans = result.plans
     return [
-        _plan(plans.at(at), plans.seconds[at], plans.memory[at], _PARTS[int(plans.bound[at])])
+        _plan(plans.at(at), plans.seconds[at], plans.memory[at], PARTS[int(plans.bound[at])])
         for at in range(min(most, len(plans.seconds)))
     ]
 

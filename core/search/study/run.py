@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from core.limits import limit
+from core.messages import message
 from core.search.study.point import SCHEMA, Row, Search, search_chunk
 from core.search.study.study import Study, StudyError
 
@@ -50,10 +51,9 @@ def connected(address: str) -> Generator[Any]:
     except (OSError, ValueError, TypeError, OverflowError) as problem:  # a timeout is an OSError
         if isinstance(problem, StudyError):
             raise
+        said = _first_line(problem)
         raise StudyError(
-            f"No Dask scheduler with workers answers at “{address[:200]}” within {_CONNECT_S} seconds "
-            f"({_first_line(problem)}). Start one with “dask scheduler” and “dask worker {address[:200]}”, correct "
-            f"{SCHEDULER}, or unset it to search on this machine. For example: {SCHEDULER}=tcp://10.0.0.1:8786"
+            message("study.error.scheduler", address=address[:200], seconds=float(_CONNECT_S), problem=said)
         ) from None
 
 
@@ -113,17 +113,12 @@ def found(study: Study, left: Sequence[int], search: Search, client: Any) -> Ite
                 yield at, rows
             submit(1)
     except (distributed.client.FutureCancelledError, OSError) as problem:
-        raise StudyError(
-            f"The Dask cluster has gone away: {_first_line(problem)}. What is done is kept; the same command goes on."
-        ) from None
+        raise StudyError(message("study.error.cluster", problem=_first_line(problem))) from None
     finally:
         with suppress(OSError):
             client.cancel(list(running), force=True)
     if lost:
-        raise StudyError(
-            f"{len(lost)} of {study.chunk_count} chunks of the study were given up: every worker that had one was "
-            "lost. They may need more memory than a worker has. The same command tries them again."
-        )
+        raise StudyError(message("study.error.chunks", lost=float(len(lost)), chunks=float(study.chunk_count)))
 
 
 def _first_line(problem: BaseException) -> str:
@@ -142,7 +137,7 @@ class Folder:
         try:
             self._chunks.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise StudyError(f"The folder {path} cannot be made: {problem.strerror}.") from None
+            raise StudyError(message("study.error.folder", folder=path, problem=problem.strerror)) from None
         self.done = [at for at in range(study.chunk_count) if self._rows(self._file(at)) == len(study.chunk(at))]
         self._rows(self.whole)
 
@@ -156,7 +151,7 @@ class Folder:
         except (OSError, pa.ArrowException):
             return 0
         if file.schema_arrow.metadata.get(MARK) != self.schema.metadata[MARK]:
-            raise StudyError(f"{path} is of another study, or of one changed since. Name another folder.")
+            raise StudyError(message("study.error.other_study", file=path))
         return file.metadata.num_rows
 
     def keep(self, index: int, rows: Sequence[Row]) -> None:
@@ -176,7 +171,7 @@ class Folder:
             pq.write_table(table, torn, compression="zstd")
             os.replace(torn, path)
         except OSError as problem:
-            raise StudyError(f"{path} cannot be written: {problem.strerror or problem}.") from None
+            raise StudyError(message("study.error.write", file=path, problem=problem.strerror or problem)) from None
 
 
 def run_study(study: Study, folder: Folder, search: Search, client: Any) -> None:
@@ -195,7 +190,4 @@ def run_study(study: Study, folder: Folder, search: Search, client: Any) -> None
         print(f"\r\033[K{text}" if sys.stderr.isatty() else text, end="", file=sys.stderr, flush=True)
         print(end="" if sys.stderr.isatty() and searched < len(left) else "\n", file=sys.stderr)
         if plans > limit("study_plans"):
-            raise StudyError(
-                f"The study has more than {limit('study_plans'):,} plans, the most that one may have; what is done is "
-                "kept. Ask for fewer points, or constrain their layouts."
-            )
+            raise StudyError(message("study.error.layouts", most=float(limit("study_plans"))))

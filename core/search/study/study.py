@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
 from core.limits import limit
+from core.messages import message, pick_message
 from core.models.catalog import model_named
 from core.models.spec import TransformerSpec, modelled
 from core.models.spec_text import read_spec
@@ -144,11 +145,11 @@ class Study(BaseModel):
     @model_validator(mode="after")
     def _is_within_limits(self) -> Self:
         for name, number, most in (
-            ("points", self.count, limit("study_points")),
-            ("plans to keep, points times top", self.count * self.top, limit("study_rows")),
+            ("study.error.points", self.count, limit("study_points")),
+            ("study.error.rows", self.count * self.top, limit("study_rows")),
         ):
             if number > most:
-                raise ValueError(f"{number:,} {name} are more than {most:,}; leave values of some field out")
+                raise ValueError(message(name, number=float(number), most=float(most)))
         return self
 
     @property
@@ -206,9 +207,9 @@ def load_study(path: Path) -> Study:
         with path.open("rb") as file:
             content = file.read(most + 1)
     except OSError as problem:
-        raise StudyError(f"{path} cannot be read: {problem.strerror}.") from None
+        raise StudyError(message("study.error.read", file=path, problem=problem.strerror)) from None
     if len(content) > most:
-        raise StudyError(f"{path} has more than {most:,} bytes, the most that a study file may have.")
+        raise StudyError(message("study.error.bytes", file=path, most=float(most)))
     return read_study(content)
 
 
@@ -220,9 +221,12 @@ def read_study(content: str | bytes) -> Study:
     """
     try:
         return Study.model_validate_json(content)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])[:200] or "The study"
-        given = f" (it is {first['input']!r:.100})" if first["loc"] and first["type"] != "missing" else ""
-        text = f"{place}: {first['msg'].removeprefix('Value error, ').rstrip('.')}{given}. For example: {EXAMPLE}"
-        raise StudyError(text.encode(errors="replace").decode()) from None
+    except ValidationError as wrong:
+        first = wrong.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"])[:200]
+        given = f"{first['input']!r:.100}" if field and first["type"] != "missing" else ""
+        problem = first["msg"].removeprefix("Value error, ").rstrip(".")
+        field, given, problem = (text.encode(errors="replace").decode() for text in (field, given, problem))
+        way = "study.error.value" if given else "study.error.field" if field else "study.error.json"
+        said = pick_message(way, field=field, problem=problem, given=given, example=EXAMPLE)
+        raise StudyError(said) from None

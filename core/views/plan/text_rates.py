@@ -49,12 +49,3 @@ def usual_network(plan: Plan) -> str:
 def usual_node(plan: Plan) -> str:
     """The accelerators of a node where none are typed."""
     return f"{find(plan.accelerator).node_size:,}"
-
-
-def by(plan: Plan) -> Message | str:
-    """Return on which measurement a step's time rests, as the end of a clause; empty where it rests on the
-    datasheet."""
-    if rates_origin(plan) not in ("own", "stands in"):
-        return ""
-    device = plan.measured.device
-    return pick_message("rates.by_device" if device else "rates.by", device=device)

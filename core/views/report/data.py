@@ -20,7 +20,7 @@ from core.store.plans import SavedPlan
 from core.views.common.rows import Row
 from core.views.plan.text import headline, times_text
 from core.views.report.report import Report
-from core.views.search.text import sentence as layout_headline
+from core.views.search.text import headline as layout_headline
 from core.wording import cleaned, plain
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from core.views.report.style import style
 from core.views.report.tables import address
 from core.views.runs.text import repeated_run, similar_runs_text
 from core.views.search import text as search_text
-from core.views.search.text_step import launched
+from core.views.search.text_step import launch_text
 from core.views.training.charts_device import device_bars
 from core.wording import plain
 
@@ -177,9 +177,10 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
     at, a, h = report.layout, plan.answer, plan.memory
     layout = runs = memory = None
     if at:
-        texts = {"sentence": search_text.sentence, "stepped": search_text.stepped}
-        layout = {name: write(at) for name, write in texts.items()}
-        layout |= {"launched": launched(at.launches, at.whole.software, at.whole.device), "launches": at.launches}
+        texts = {"sentence": search_text.headline, "stepped": search_text.step_text}
+        layout: Any = {name: write(at) for name, write in texts.items()}
+        layout["launched"] = " ".join(launch_text(at.launches, at.whole.software, at.whole.device))
+        layout["launches"] = at.launches
     if a:
         similar = similar_runs(a)
         text = similar_runs_text(a, similar)

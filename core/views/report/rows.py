@@ -23,7 +23,8 @@ from core.views.common.rows import Row
 from core.views.plan import text_limits, text_memory
 from core.views.plan.text import cost_basis, limit_text, mfu_basis, rule_of, steps_basis
 from core.views.runs.text_goodput import failures, power_basis
-from core.views.search.text import degrees, stepped
+from core.views.search.names import layout_label
+from core.views.search.text import step_text
 
 HEADINGS = (
     message("row.heading.quantity"),
@@ -182,7 +183,7 @@ def step_rows(item: PlanEstimate) -> tuple[Row, ...]:
         return Row(_key(label), label, value, kind, note=note)
 
     return (
-        row(message("row.layout"), degrees(layout), "number", stepped(item)),
+        row(message("row.layout"), layout_label(layout), "number", step_text(item)),
         *(row(message(_DEGREES[field]), float(getattr(layout, field))) for field in _DEGREES),
         row(message("row.batch"), float(item.request.batch)),
         Row("step_seconds", message("row.step_seconds"), result.seconds, "seconds", high, low, step_note),

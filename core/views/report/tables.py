@@ -17,8 +17,8 @@ from core.views.plan.text import headline, mfu_text, range_text, times_text
 from core.views.report.report import Report, concerns
 from core.views.report.rows import HEADINGS
 from core.views.runs.text import repeated_run
-from core.views.search.text import sentence as layout_headline
-from core.views.search.text import stepped
+from core.views.search.text import headline as layout_headline
+from core.views.search.text import step_text
 
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
 """Where a text, or a part of it after a cell separator of some locale, begins like a spreadsheet formula."""
@@ -83,7 +83,7 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            parts += [unlinked(say(at)) for say in (layout_headline, stepped)]
+            parts += [unlinked(say(at)) for say in (layout_headline, step_text)]
         if plan.answer:  # where our own words name a device, that is as somebody typed it
             published = [repeated_run(plan.answer, run) for run in repeated_runs(plan.answer)]
             said = [say(plan.answer) for say in (headline, range_text, mfu_text, times_text)]

@@ -1,4 +1,4 @@
-"""Pictures of a whole space: every plan by time and memory, and the best plan as the cluster grows."""
+"""Pictures of the search space by time and memory, and of the plan as the cluster grows."""
 
 from __future__ import annotations
 
@@ -7,51 +7,44 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core.messages import message
 from core.planning.sensitivity import ClusterResult
 from core.search.request import Columns, LayoutResult
-from core.units import format_duration, significant
+from core.step_time.running import PARTS
+from core.units import significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.plan.text import by_6n
-from core.views.search.names import KEYS, NAMES, PARTS, short
+from core.views.search.names import key_name, part_color, part_name, short_layout
 
 GIB = 2.0**30
 
-_NAMED_ON_FRONT = 4
 _KEYS = 64
-"""Letters of the names of colours on a line."""
-
-
-def colour(part: str, palette: Palette) -> str:
-    """The colour of a part of a step."""
-    role = PARTS[part][1]
-    return palette.role(role) if role else palette.muted
+"""Letters of the names of colors on a line."""
 
 
 def space(
     plans: Columns, front: Sequence[LayoutResult], here: LayoutResult | None, usable: float, palette: Palette
 ) -> Figure:
-    """Every plan as a point, time against memory, in the colour of what takes most beside computing; the front.
+    """Return each layout as a point, time against memory, in the color of its largest overhead, and the Pareto front.
 
-    here: the plan in force, under a ring.
+    here: the layout of the plan, under a ring.
     """
     pace, memory = plans.pace, np.asarray(plans.memory) / GIB
     data: list[Figure] = []
     bounds = [part for part in np.unique(plans.bound) if len(pace)]
     for part in bounds:
         at = plans.bound == part
-        name = NAMES[int(part)]
+        name = PARTS[int(part)]
         data.append(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": PARTS[name][0],
+                "name": part_name(name),
                 "x": pace[at],
                 "y": memory[at],
                 "text": _hover(plans, at),
-                "marker": {"size": 5, "opacity": 0.55, "color": colour(name, palette)},
-                "hovertemplate": "%{text}<br>%{x:.3~f} s per million tokens, %{y:.3~f} GiB; most beside computing: "
-                f"{PARTS[name][0]}<extra></extra>",
+                "marker": {"size": 5, "opacity": 0.55, "color": part_color(name, palette)},
+                "hovertemplate": f"%{{text}}<br>{_POINT}, {part_name(name)}<extra></extra>",
             }
         )
     front = [result for result in front if result.pace <= max(pace)]
@@ -60,18 +53,18 @@ def space(
         data.append(_ring(here, palette))
     named = [result.pace for result in (*front, *([here] if here else []))]
     low, high = min([*pace, *named]), max([*pace, *named])
-    keys = _keys([NAMES[int(part)] for part in bounds], palette)
+    keys = _keys([PARTS[int(part)] for part in bounds], palette)
     return {
         "data": data,
         "layout": layout(
             palette,
             height=320,
             margin={"l": 8, "r": 16, "t": 34 + 18 * len(keys), "b": 8},
-            xaxis=axis(palette, "seconds per million tokens", type="log", **_ticks(low, high)),
-            yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
+            xaxis=axis(palette, message("search.chart.pace"), type="log", **_ticks(low, high)),
+            yaxis=axis(palette, message("search.chart.memory"), rangemode="tozero"),
             annotations=[
                 *_over(keys, palette),
-                *_on_front(front, high, palette),
+                *_ends(front, palette),
                 _full(usable, palette),
             ],
             shapes=[
@@ -90,16 +83,9 @@ def space(
 
 
 def _full(usable: float, palette: Palette) -> Figure:
-    """What the dashed line is: all that one accelerator has."""
-    return label(
-        palette,
-        f"memory capacity: {significant(usable / GIB, 3)} GiB",
-        x=1,
-        xref="paper",
-        xanchor="right",
-        y=usable / GIB,
-        yanchor="bottom",
-    )
+    """The label of the dashed line at the capacity of one accelerator."""
+    text = message("search.chart.capacity", capacity=usable)
+    return label(palette, text, x=1, xref="paper", xanchor="right", y=usable / GIB, yanchor="bottom")
 
 
 def _ticks(low: float, high: float) -> Figure:
@@ -119,11 +105,12 @@ def _ticks(low: float, high: float) -> Figure:
     }
 
 
+_POINT = "%{x:.3~f} s, %{y:.3~f} GiB"
+
+
 def _hover(plans: Columns, at: np.ndarray) -> list[str]:
-    return [
-        f"{short(plans.at(place))}, ZeRO-{plans.at(place).zero}, {plans.at(place).micro_batch} at a time"
-        for place in np.flatnonzero(at).tolist()
-    ]
+    layouts = map(plans.at, np.flatnonzero(at).tolist())
+    return [f"{short_layout(item)} ZeRO-{item.zero} × {item.micro_batch}" for item in layouts]
 
 
 def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
@@ -133,11 +120,10 @@ def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
         "name": "front",
         "x": np.array([result.pace for result in front]),
         "y": np.array([float(result.memory.total) / GIB for result in front]),
-        "text": [short(result.layout) for result in front],
+        "text": [short_layout(result.layout) for result in front],
         "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
         "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
-        "hovertemplate": "%{text}<br>%{x:.3~f} s per million tokens, %{y:.3~f} GiB; "
-        "no plan is both faster and smaller<extra></extra>",
+        "hovertemplate": f"%{{text}}<br>{_POINT}, {message('search.chart.pareto')}<extra></extra>",
     }
 
 
@@ -145,38 +131,24 @@ def _ring(here: LayoutResult, palette: Palette) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": "in force",
+        "name": "plan",
         "x": np.array([here.pace]),
         "y": np.array([float(here.memory.total) / GIB]),
-        "text": [short(here.layout)],
+        "text": [short_layout(here.layout)],
         "marker": {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}},
-        "hovertemplate": "in force: %{text}, %{x:.3~f} s per million tokens, %{y:.3~f} GiB<extra></extra>",
+        "hovertemplate": f"{message('search.chart.plan')}: %{{text}}<br>{_POINT}<extra></extra>",
     }
 
 
-_ROOM = 0.2
-"""Share of the picture's width that a name takes."""
-
-
-def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> list[Figure]:
-    """Names of a few plans of the front: its ends, and some between them that lie apart and have room on their left.
-
-    high: pace at the right end of the picture.
-    """
-    if not front:
-        return []
-    least = front[0].pace * (high / front[0].pace) ** _ROOM
-    picks = [i for i in spread(len(front), _NAMED_ON_FRONT) if not i or front[i].pace >= least]
-    # Of those with one name, which differ in what is not in it, the ends first and then the faster.
-    by_name = {short(front[i].layout): i for i in sorted(picks, key=lambda i: (0 < i < len(front) - 1, i))[::-1]}
-    picks = sorted(by_name.values())
+def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
+    """The names of the fastest and of the smallest layout of the front."""
     return [
         label(
             palette,
-            short(front[i].layout),
-            x=float(np.log10(front[i].pace)),
-            y=float(front[i].memory.total) / GIB,
-            # No plan lies left of the front and below it; only the first has no room on that side.
+            short_layout(result.layout),
+            x=float(np.log10(result.pace)),
+            y=float(result.memory.total) / GIB,
+            # No layout is left of the front and below it. Only the fastest has no room on that side.
             xanchor="right" if i else "left",
             yanchor="top",
             xshift=-6 if i else 6,
@@ -184,18 +156,13 @@ def _on_front(front: Sequence[LayoutResult], high: float, palette: Palette) -> l
             bgcolor=palette.background,
             font={"family": MONO, "size": 11, "color": palette.text},
         )
-        for i in picks
+        for i, result in enumerate(dict.fromkeys((front[0], front[-1])))
     ]
 
 
-def spread(count: int, number: int) -> list[int]:
-    """So many of ``count`` places, the first and the last among them, the others evenly between."""
-    return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(number, count))})
-
-
 def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
-    """Lines of the words for the colours, each word once; more than one only where they are too many."""
-    words = {KEYS.get(part, PARTS[part][0]): colour(part, palette) for part in parts}
+    """The names of the colors, each once, in lines."""
+    words = {str(key_name(part)): part_color(part, palette) for part in parts}
     lines: list[list[str]] = []
     for word in words:
         if not lines or len(" · ".join((*lines[-1], word))) > _KEYS:
@@ -205,48 +172,30 @@ def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
 
 
 def _over(keys: Sequence[str], palette: Palette) -> list[Figure]:
-    """The words for the colours, over the picture."""
-    if not keys:
-        return []
-    text = "<br>".join(("Most beside computing:", *keys))
+    """The names of the colors, over the picture."""
+    text = "<br>".join((message("search.chart.overhead"), *keys))
     place: Figure = {"x": 0, "xref": "paper", "xanchor": "left", "align": "left", "y": 1, "yref": "paper"}
-    return [label(palette, text, **place, yanchor="bottom", yshift=8)]
+    return [label(palette, text, **place, yanchor="bottom", yshift=8)] if keys else []
 
 
 def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, palette: Palette) -> Figure:
-    """Days for all tokens against accelerators, as stairs: the best plan at each size, a perfect scaling, and the
-    deadline.
+    """Return the end-to-end time against accelerators as a staircase, with perfect scaling and the deadline.
 
-    deadline: days; NaN where there is none.
+    deadline: Days, NaN without one.
     """
     counts = np.array([float(size.accelerators) for size in sizes])
     days = np.array([size.answer.middle.days for size in sizes])
     perfect = days[0] * counts[0] / counts
     named = [size for size in sizes if math.log2(size.accelerators / here).is_integer()]
-    notes = [
-        label(
-            palette,
-            f"{100 * by_6n(size.answer):.0f}% MFU",
-            x=float(np.log10(size.accelerators)),
-            y=float(np.log10(size.answer.middle.days)),
-            yanchor="bottom",
-            yshift=8,
-            font={
-                "family": MONO,
-                "size": 11,
-                "color": palette.accent if size.accelerators == here else palette.muted,
-            },
-        )
-        for size in named
-    ]
+    notes: list[Figure] = []
     shapes: list[Figure] = []
-    if deadline == deadline and deadline > 0:
+    if deadline > 0:
         line = {"color": palette.gradients, "width": 1.5, "dash": "dash"}
         shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": deadline, "y1": deadline, "line": line})
         notes.append(
             label(
                 palette,
-                f"within {format_duration(86400 * deadline, 3)}",
+                message("search.chart.deadline", days=deadline),
                 x=1,
                 xref="paper",
                 xanchor="right",
@@ -272,16 +221,16 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": "best plan",
+                "name": "plan",
                 "x": counts,
                 "y": days,
-                "text": [short(size.layout) for size in sizes],
+                "text": [short_layout(size.layout) for size in sizes],
                 "line": {"color": palette.fraction, "width": 2.5, "shape": "hv"},
                 "marker": {
                     "size": [13 if size.accelerators == here else 8 for size in sizes],
                     "color": palette.fraction,
                 },
-                "hovertemplate": "%{x:,} accelerators: %{text}, %{y:.3~f} days<extra></extra>",
+                "hovertemplate": "%{x:,}: %{text}<br>%{y:.3~f} d<extra></extra>",
             },
         ],
         "layout": layout(
@@ -289,14 +238,14 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
             height=380,
             xaxis=axis(
                 palette,
-                "accelerators (dotted: twice as many, half the time)",
+                message("search.chart.accelerators"),
                 type="log",
                 tickvals=[size.accelerators for size in named],
                 ticktext=[f"{size.accelerators:,}" for size in named],
             ),
             yaxis=axis(
                 palette,
-                "days for all tokens",
+                message("search.chart.days"),
                 type="log",
                 range=[float(np.log10(low)), float(np.log10(high))],
                 tickvals=marks,

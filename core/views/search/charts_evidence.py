@@ -1,4 +1,4 @@
-"""Pictures of how well step time is predicted: predicted against measured, and how many rows lie within which error."""
+"""Picture of predicted against measured step times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from core.messages import message
 from core.units import significant
 from core.views.common.chart import Figure, axis, label, layout
 from core.views.common.palette import Palette
@@ -21,7 +22,7 @@ def predicted_against_measured(
     mixture: npt.NDArray[np.bool_],
     palette: Palette,
 ) -> Figure:
-    """Each published row as a point about the diagonal, the band of 20% around it; dense models and mixtures apart."""
+    """Return each published step as a point about the diagonal, with a band of 20% around it."""
     low = float(min(measured.min(), predicted.min())) / 1.3
     high = float(max(measured.max(), predicted.max())) * 1.3
     ends = np.array([low, high])
@@ -49,8 +50,8 @@ def predicted_against_measured(
         },
     ]
     for kind, at, tint, symbol in (
-        ("dense", ~mixture, palette.fraction, "circle"),
-        ("mixture of experts", mixture, palette.gradients, "diamond"),
+        (message("search.chart.dense"), ~mixture, palette.fraction, "circle"),
+        (message("search.chart.mixture"), mixture, palette.gradients, "diamond"),
     ):
         if at.any():
             data.append(
@@ -62,10 +63,14 @@ def predicted_against_measured(
                     "y": predicted[at],
                     "text": [name for name, display in zip(names, at.tolist(), strict=True) if display],
                     "marker": {"size": 7, "symbol": symbol, "color": tint, "opacity": 0.75},
-                    "hovertemplate": "%{text}<br>measured %{x:.3~f} s, predicted %{y:.3~f} s<extra></extra>",
+                    "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} s<extra></extra>",
                 }
             )
-    keys = (("● dense", palette.fraction), ("◆ mixture of experts", palette.gradients), ("band: ±20%", palette.muted))
+    keys = (
+        (f"● {message('search.chart.dense')}", palette.fraction),
+        (f"◆ {message('search.chart.mixture')}", palette.gradients),
+        (message("search.chart.band", share=_BAND), palette.muted),
+    )
     text = " · ".join(f"<span style='color:{tint}'>{word}</span>" for word, tint in keys)
     return {
         "data": data,
@@ -73,8 +78,8 @@ def predicted_against_measured(
             palette,
             height=460,
             margin={"l": 8, "r": 16, "t": 38, "b": 8},
-            xaxis=axis(palette, "measured seconds of a step", **ticks, **reach),
-            yaxis=axis(palette, "predicted seconds of a step", **ticks, **reach),
+            xaxis=axis(palette, message("search.chart.measured"), **ticks, **reach),
+            yaxis=axis(palette, message("search.chart.predicted"), **ticks, **reach),
             annotations=[
                 label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
             ],

@@ -1,14 +1,14 @@
-"""Picture of where a plan lies: accelerators in rows of pipeline stages, their nodes, and which shard each holds."""
+"""Picture of the placement of a layout: accelerators by pipeline stage, their nodes, and the shard on each."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from core.messages import message
 from core.search.placement import RankPlace, place_of, rank_at
 from core.training.layout import Layout
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.search.charts import spread
 
 _WIDE, _HIGH = 16, 16
 """Accelerators drawn of each stage, and stages."""
@@ -21,16 +21,14 @@ def drawn(plan: Layout) -> tuple[int, int]:
 
 
 def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
-    """One square for each accelerator, named by its shards; a frame around each node; data-parallel copies by shade."""
+    """Return a square for each accelerator with its shards, and a frame around each node. Replicas differ by shade."""
     high, wide = drawn(plan)
-    stages = spread(int(plan.pipeline), high)
+    stages = np.linspace(0, int(plan.pipeline) - 1, high).round().astype(int).tolist()
     places = [[_at(plan, stage, column, node_size) for column in range(wide)] for stage in stages]
     shade = np.array([[place.data % 2 for place in row] for row in places], dtype=np.float64)
     hover = [[_annotated(plan, place) for place in row] for row in places]
-    rows = [f"stage {stage + 1}" if int(plan.pipeline) > 1 else "all layers" for stage in stages]
+    rows = [message("search.stage", stage=stage + 1.0) for stage in stages]
     each = int(plan.tensor * plan.context * plan.data)
-    split = [name for name in ("tensor", "context", "data") if getattr(plan, name) > 1]
-    letters = f" · {', '.join(name[0].upper() for name in split)}: rank in {', '.join(split)}" if split else ""
     columns = list(range(wide))
     return {
         "data": [
@@ -58,7 +56,7 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
             margin={"l": 8, "r": 8, "t": 38, "b": 8},
             xaxis=axis(
                 palette,
-                f"{'all' if wide == each else f'the first {wide} of'} {each:,} accelerators of a stage",
+                message("search.chart.placement", drawn=float(wide), accelerators=float(each)),
                 tickvals=columns[:: max(1, wide // 8)],
                 ticktext=[f"{column + 1}" for column in columns[:: max(1, wide // 8)]],
                 showgrid=False,
@@ -68,7 +66,7 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
             annotations=[
                 label(
                     palette,
-                    f"a frame is a node of {node_size:,}{letters}",
+                    message("search.chart.node", accelerators=float(node_size)),
                     x=0,
                     xref="paper",
                     xanchor="left",
@@ -89,15 +87,16 @@ def _at(plan: Layout, stage: int, column: int, node_size: int) -> RankPlace:
 
 def _shards(plan: Layout, place: RankPlace) -> str:
     named = (("T", plan.tensor, place.tensor), ("C", plan.context, place.context), ("D", plan.data, place.data))
-    return " ".join(f"{letter}{shard}" for letter, degree, shard in named if degree > 1) or "all"
+    return " ".join(f"{letter}{shard}" for letter, degree, shard in named if degree > 1)
 
 
 def _annotated(plan: Layout, place: RankPlace) -> str:
-    return f"accelerator {place.rank:,} in node {place.node:,}: stage {place.pipeline + 1}, {_shards(plan, place)}"
+    rank, node, stage = float(place.rank), float(place.node), place.pipeline + 1.0
+    return message("search.chart.rank", rank=rank, node=node, stage=stage, shards=_shards(plan, place))
 
 
 def _nodes(row: int, places: list[RankPlace], palette: Palette) -> list[Figure]:
-    """A frame around the neighbours of each node in one row."""
+    """A frame around the accelerators of each node in one row."""
     figures: list[Figure] = []
     start = 0
     for i in range(1, len(places) + 1):

@@ -1,4 +1,4 @@
-"""Pictures of one plan's step: what its time goes to part after part, and its pipeline in time."""
+"""Pictures of one step: its parts as a waterfall, and its pipeline in time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from core.messages import message
 from core.search.placement import Timeline
-from core.step_time.running import StepTime
-from core.units import format_duration, significant
+from core.step_time.running import PARTS, StepTime
 from core.views.common.chart import MONO, Figure, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.search.charts import colour
-from core.views.search.names import NAMES, PARTS
-from core.wording import percent_of_whole
+from core.views.search.names import part_color, part_name
+from core.wording import percent
 
 _ROW = 27
 _SLIVER = 1e-4
@@ -22,7 +21,7 @@ _SLIVER = 1e-4
 def shown_parts(step: StepTime) -> list[tuple[str, float]]:
     """The parts of a step that take any time worth a row, in the order in which they stand in it."""
     whole = float(step.total)
-    named = ((name, float(getattr(step, name))) for name in NAMES)
+    named = ((name, float(getattr(step, name))) for name in PARTS)
     return [(name, seconds) for name, seconds in named if seconds > _SLIVER * whole]
 
 
@@ -32,14 +31,12 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
     whole = float(step.total)
     seconds = np.array([value for _, value in parts])
     starts = np.concatenate([[0.0], np.cumsum(seconds)[:-1]])
-    names = [PARTS[name][0] for name, _ in parts]
+    names = [part_name(name) for name, _ in parts]
     ticks = [
-        f"{PARTS[name][0]} <span style='font-family:{MONO};font-size:12px'> "
-        f"{format_duration(value, 3)}, {percent_of_whole(value / whole)}</span>"
+        f"{part_name(name)} <span style='font-family:{MONO};font-size:12px'> {percent(value / whole)}</span>"
         for name, value in parts
     ]
-    ranged = high > 0  # of a step without comparable readings nobody knows the range
-    reach = (high if ranged and high > whole else whole) * 1.03
+    reach = max(high, whole) * 1.03
     return {
         "data": [
             {
@@ -48,8 +45,8 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 "y": names[::-1],
                 "x": seconds[::-1],
                 "base": starts[::-1],
-                "marker": {"color": [colour(name, palette) for name, _ in parts][::-1]},
-                "customdata": [percent_of_whole(value / whole) for _, value in parts][::-1],
+                "marker": {"color": [part_color(name, palette) for name, _ in parts][::-1]},
+                "customdata": [percent(value / whole) for _, value in parts][::-1],
                 "hovertemplate": "%{y}: %{x:.3~f} s, %{customdata}<extra></extra>",
             }
         ],
@@ -58,7 +55,7 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
             height=_ROW * len(parts) + 92,
             margin={"l": 8, "r": 16, "t": 34, "b": 8},
             bargap=0.4,
-            xaxis=axis(palette, "seconds of a step", range=[0, reach]),
+            xaxis=axis(palette, message("search.chart.seconds"), range=[0, reach]),
             yaxis=axis(
                 palette,
                 "",
@@ -68,12 +65,12 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 showgrid=False,
                 ticksuffix="  ",
             ),
-            shapes=[_band(low, high, palette)] if ranged else [],
+            shapes=[_band(low, high, palette)],
             annotations=[
                 label(
                     palette,
-                    f"<b>{format_duration(whole, 3)}</b>" + (_range(low, high) if ranged else ""),
-                    x=reach,
+                    message("search.chart.range"),
+                    x=high,
                     xanchor="right",
                     y=1,
                     yref="paper",
@@ -85,12 +82,8 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
     }
 
 
-def _range(low: float, high: float) -> str:
-    return f", 8 of 10 readings {significant(low, 3)}–{significant(high, 3)} s"
-
-
 def _band(low: float, high: float, palette: Palette) -> Figure:
-    """The range of comparable readings, behind the bars."""
+    """The range of the step time, behind the bars."""
     return {
         "type": "rect",
         "x0": low,
@@ -109,11 +102,8 @@ _PIPE_ROW = 22
 
 
 def pipeline(line: Timeline, palette: Palette) -> Figure:
-    """Stages in rows over the time of a step: forward passes, backward passes, and where a stage waits.
-
-    Chunks of an interleaved stage wear the same colour, the later ones paler.
-    """
-    rows = [f"stage {stage + 1}" for stage in range(line.stages)]
+    """Return the forward and backward passes of each stage over a step. Later chunks of a stage are paler."""
+    rows = [message("search.stage", stage=stage + 1.0) for stage in range(line.stages)]
     few = line.stages * line.micro_batches <= 160 and not line.chunk.any()
     data = [
         _passes(line, rows, back, chunk, few, palette)
@@ -125,20 +115,23 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": "data parallel and optimizer",
+                "name": message("search.chart.tail"),
                 "y": rows,
                 "x": np.full(line.stages, line.tail),
                 "base": np.full(line.stages, line.length),
                 "width": 0.8,
                 "marker": {"color": palette.optimizer},
-                "hovertemplate": "data parallel, optimizer, contention: %{x:.3~f} s<extra></extra>",
+                "hovertemplate": f"{message('search.chart.tail')}: %{{x:.3~f}} s<extra></extra>",
             }
         )
     every = max(1, line.stages // 16)
     parts = rows[::every]
-    words = [("forward", palette.fraction), ("backward", palette.gradients), ("gaps: waiting", palette.muted)]
-    if line.tail > 0:
-        words.append(("data parallel and optimizer", palette.optimizer))
+    words = [
+        (message("search.chart.forward"), palette.fraction),
+        (message("search.chart.backward"), palette.gradients),
+        (message("search.chart.gaps"), palette.muted),
+        (message("search.chart.tail"), palette.optimizer),
+    ]
     return {
         "data": data,
         "layout": layout(
@@ -146,14 +139,14 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
             height=_PIPE_ROW * max(4, line.stages) + 96,
             margin={"l": 8, "r": 16, "t": 34, "b": 8},
             barmode="overlay",
-            xaxis=axis(palette, "seconds", range=[0, (line.length + line.tail) * 1.01]),
+            xaxis=axis(palette, message("search.chart.seconds"), range=[0, (line.length + line.tail) * 1.01]),
             yaxis=axis(palette, "", tickvals=parts, autorange="reversed", showgrid=False, ticksuffix="  "),
-            annotations=[_coloured(words, palette)],
+            annotations=[_colored(words if line.tail > 0 else words[:3], palette)],
         ),
     }
 
 
-def _coloured(words: Sequence[tuple[str, str]], palette: Palette) -> Figure:
+def _colored(words: Sequence[tuple[str, str]], palette: Palette) -> Figure:
     text = " · ".join(f"<span style='color:{tint}'><b>{word}</b></span>" for word, tint in words)
     return label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
 
@@ -162,12 +155,11 @@ def _passes(line: Timeline, rows: Sequence[str], back: bool, chunk: int, few: bo
     at = (line.backward == back) & (line.chunk == chunk)
     numbers = [str(micro + 1) for micro in line.micro_batch[at].tolist()]
     chunks = int(line.chunk.max()) + 1
-    kind = "backward" if back else "forward"
-    part = f", chunk {chunk + 1}" if chunks > 1 else ""
+    kind = message("search.chart.backward" if back else "search.chart.forward")
     return {
         "type": "bar",
         "orientation": "h",
-        "name": kind + part,
+        "name": kind,
         "y": [rows[stage] for stage in line.stage[at].tolist()],
         "x": line.end[at] - line.start[at],
         "base": line.start[at],
@@ -183,6 +175,5 @@ def _passes(line: Timeline, rows: Sequence[str], back: bool, chunk: int, few: bo
             "color": palette.gradients if back else palette.fraction,
             "line": {"color": palette.background, "width": 0.6 if few else 0.2},
         },
-        "hovertemplate": f"%{{y}}, micro-batch %{{customdata}}, {kind}{part}: %{{x:.3~f}} s from %{{base:.3~f}} s"
-        "<extra></extra>",
+        "hovertemplate": f"%{{y}}, {kind} %{{customdata}}: %{{x:.3~f}} s<extra></extra>",
     }

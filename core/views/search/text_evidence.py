@@ -1,95 +1,119 @@
-"""A search held against what was measured, in words: published layouts, and how far predicted steps are off."""
+"""The search compared with measurements: published layouts, and the errors of predicted step times."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from core.messages import Message, message
 from core.search.neighbours import PublishedComparison
-from core.step_time.calibration.fit import Calibration, ranking, score
-from core.step_time.error_ranges import coverage_of
-from core.step_time.running import TUNED_BY
-from core.views.search.text import degrees, rest
+from core.step_time.calibration.fit import Calibration, Ranking, score
+from core.step_time.error_ranges import Coverage
+from core.step_time.running import Tuning
+from core.views.search.names import layout_label
 from core.wording import percent, seconds_text, signed
-
-PUBLISHED = ("published step", "layout", "measured", "MFU", "timed here", "off by", "the search’s best", "would take")
-"""Headings of the table of published layouts."""
-
 
 _Floats = npt.NDArray[np.float64]
 
 
+def published_headings() -> tuple[Message, ...]:
+    """Return the headings of `published_rows`."""
+    return (
+        message("search.published.step"),
+        message("search.published.layout"),
+        message("search.published.measured"),
+        message("search.published.mfu"),
+        message("search.published.predicted"),
+        message("search.published.error"),
+        message("search.published.fastest"),
+        message("search.published.fastest_time"),
+    )
+
+
 def published_rows(comparisons: Sequence[PublishedComparison]) -> list[tuple[str, ...]]:
-    """Each published step beside its time here and the best plan of the search."""
+    """Return each published step with its predicted time, and the fastest layout of the search."""
     return [
         (
             comparison.run.name,
-            degrees(comparison.run.layout),
+            layout_label(comparison.run.layout),
             seconds_text(comparison.run.seconds),
             percent(comparison.mfu),
             seconds_text(comparison.ours.seconds),
             signed(comparison.ours.seconds / comparison.run.seconds - 1),
-            f"{degrees(comparison.best.layout)}, {rest(comparison.best.layout)}" if comparison.best else "none fits",
+            layout_label(comparison.best.layout) if comparison.best else "",
             seconds_text(comparison.best.seconds) if comparison.best else "",
         )
         for comparison in comparisons
     ]
 
 
-def published(comparisons: Sequence[PublishedComparison]) -> str:
-    """How near the published layouts come to the best of the search, by its own times."""
-    gaps = sorted(comparison.ours.pace / comparison.best.pace - 1 for comparison in comparisons if comparison.best)
-    if not gaps:
-        return "**None of these has a plan that fits.**"
-    off = sorted(abs(comparison.ours.seconds / comparison.run.seconds - 1) for comparison in comparisons)
-    return (
-        f"**These take {percent(max(gaps[0], 0.0))} to {percent(gaps[-1])} longer than the search’s best plans "
-        f"would**, by its own times, which are off by {percent(off[0])} to {percent(off[-1])} here."
-    )
+def published_text(comparisons: Sequence[PublishedComparison]) -> Message:
+    """Return how much slower published layouts are than the fastest of the search, and how far its times are off."""
+    gaps = [max(0.0, one.ours.pace / one.best.pace - 1) for one in comparisons if one.best]
+    off = [abs(one.ours.seconds / one.run.seconds - 1) for one in comparisons]
+    return message("search.published.takeaway", slower=(min(gaps), max(gaps)), error=(min(off), max(off)))
 
 
-def believed(calibration: Calibration) -> str:
-    """How far predicted steps are off, beside those without their source and one MFU for all."""
+def accuracy_text(calibration: Calibration) -> Message:
+    """Return the errors of predicted steps: in sample, without their source, and of one MFU for all."""
     ours, left, plain = (score("", errors) for errors in (calibration.inside, calibration.left, calibration.plain))
-    return (
-        f"**Half of {ours.rows:,} published steps are predicted within {percent(ours.median)}, nine of ten within "
-        f"{percent(ours.p90)}.** By constants that were fitted without a step’s own source: {percent(left.median)} and "
-        f"{percent(left.p90)}. One MFU for all steps of the same accelerator and number format: "
-        f"{percent(plain.median)} and {percent(plain.p90)}."
+    return message(
+        "search.accuracy.takeaway",
+        steps=float(ours.rows),
+        median=ours.median,
+        p90=ours.p90,
+        held_out=left.median,
+        held_out_p90=left.p90,
+        mfu=plain.median,
+        mfu_p90=plain.p90,
     )
 
 
-def ordered(calibration: Calibration) -> str:
-    """How well plans are put in order."""
-    measured, predicted, _, _ = points(calibration)
-    order = ranking(calibration.runs, predicted)
-    if not order.pairs:
-        return f"Of {len(measured):,} steps no two are plans of the same model, cluster and batch."
-    median, most = (percent(float(np.quantile(order.regrets, share))) for share in (0.5, 0.9))
-    return (
-        f"**Of {order.pairs} pairs** of published plans for the same model, cluster and batch that differ by more than "
-        f"5%, {percent(order.ordered / order.pairs)} are ordered right; choosing by these times costs {median} at the "
-        f"median of {len(order.regrets)} choices, and up to {most} in nine of ten."
+def ranking_text(order: Ranking) -> Message:
+    """Return how often the faster of two published layouts is predicted to be faster."""
+    return message(
+        "search.accuracy.ranking",
+        pairs=float(order.pairs),
+        right=order.ordered / order.pairs,
+        median=float(np.quantile(order.regrets, 0.5)),
+        p90=float(np.quantile(order.regrets, 0.9)),
     )
 
 
-def covered() -> str:
-    """How often steps lie inside the range that other sources give, by who tuned them."""
-    parts = [
-        f"{who} **{percent(held.inside)}** of {held.sources} sources’, with a usual range from "
-        f"{percent(1 - held.usual.low)} below to {percent(held.usual.high - 1)} above"
-        for who, held in ((name, coverage_of(kind)) for name, kind in TUNED_BY.items())
+_TUNINGS: Mapping[Tuning, str] = {
+    "writers": "search.coverage.vendor",
+    "users": "search.coverage.user",
+    "nobody": "search.coverage.default",
+}
+
+
+def coverage_rows(coverages: Mapping[Tuning, Coverage]) -> list[tuple[str, ...]]:
+    """Return how often the range of a step time contains the measurement, by tuning level."""
+    return [
+        (
+            message(_TUNINGS[tuning]),
+            f"{held.sources:,}",
+            percent(held.inside),
+            message("search.coverage.range", low=held.usual.low - 1, high=held.usual.high - 1),
+        )
+        for tuning, held in coverages.items()
     ]
+
+
+def coverage_headings() -> tuple[Message, ...]:
+    """Return the headings of `coverage_rows`."""
     return (
-        "A step’s range is to hold eight of ten. With a step’s own source left out of constants and range it holds, of "
-        f"steps tuned {'; '.join(parts)}. Users’ own runs count for ranges alone: no constant is fitted to them."
+        message("search.coverage.tuning"),
+        message("search.coverage.sources"),
+        message("search.coverage.inside"),
+        message("search.coverage.usual"),
     )
 
 
 def points(calibration: Calibration) -> tuple[_Floats, _Floats, list[str], npt.NDArray[np.bool_]]:
-    """Measured, predicted, names, and which are mixtures of experts, as a picture takes them."""
+    """Return measured and predicted seconds, names, and which steps are of mixtures of experts."""
     measured = np.array([run.seconds for run in calibration.runs])
     mixture = np.array([run.mixture for run in calibration.runs])
     return measured, measured * np.exp(calibration.inside), [run.name for run in calibration.runs], mixture

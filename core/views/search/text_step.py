@@ -1,209 +1,203 @@
-"""One plan in words: what its step goes to, how its stages wait, what is sent where, its neighbours, its launch."""
+"""One layout in words: where its step spends the time, its pipeline, traffic, nearby layouts, and launch settings."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
+from core.messages import Message, message, pick_message
 from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup, Timeline
 from core.search.request import LayoutResult
-from core.step_time.running import INTERNEVO, JAX, StepTime
+from core.step_time.running import COMPUTE, INTERNEVO, JAX, PARTS, StepTime
 from core.training.device.memory import DeviceMemory
-from core.training.layout import OFFLOAD_NAMES, Layout
+from core.training.layout import OFFLOAD_NAMES, Layout, recompute_name
 from core.units import QuantityText, format_duration, format_exact, significant
-from core.views.plan.text_memory import gib
-from core.views.search.names import NAMES, PARTS
-from core.views.search.text import again
-from core.wording import listed, percent, percent_of_whole, plural, seconds_text
-
-_COMPUTING = ("matmul", "attention", "elementwise")
+from core.views.search.names import part_name
+from core.wording import format_value, seconds_text, signed
 
 
-def bound_of(step: StepTime) -> str:
-    """The part that takes most beside computing."""
-    return max((name for name in NAMES if name not in _COMPUTING), key=lambda name: float(getattr(step, name)))
-
-
-def goes_to(result: LayoutResult) -> str:
-    """What a step's time goes to: computing, and the largest part beside it."""
+def breakdown_text(result: LayoutResult) -> Message:
+    """Return the share of a step that computes, and the largest overhead."""
     step, whole = result.step, result.seconds
-    computing = sum(float(getattr(step, name)) for name in _COMPUTING)
-    most = bound_of(step)
-    return (
-        f"**{percent_of_whole(computing / whole)} of a step computes**; most of the rest is "
-        f"{PARTS[most][0]}, {percent_of_whole(float(getattr(step, most)) / whole)}."
+    part = step.largest_overhead
+    return message(
+        "search.breakdown.takeaway",
+        compute=sum(float(getattr(step, name)) for name in COMPUTE) / whole,
+        part=part_name(part),
+        share=float(getattr(step, part)) / whole,
     )
 
 
-def waits(layout: Layout, line: Timeline, step: StepTime) -> str:
-    """How long stages wait for each other."""
-    stages, many = int(layout.pipeline), int(layout.micro_batches)
-    if stages == 1:
-        return f"**No pipeline:** every accelerator has all layers, and {many:,} {plural(many, 'micro-batch')} a step."
-    share = percent_of_whole(float(step.bubble) / float(step.total))
-    text = f"**{stages} stages wait {share} of the step** for each other and for the fullest of them."
-    if line.micro_batches < many:
-        text += (
-            f" Drawn are {line.micro_batches:,} of {many:,} micro-batches; with so few the stages wait "
-            f"{percent_of_whole(line.waiting)} of the time."
-        )
-    return text
+def bubble_text(layout: Layout, line: Timeline, step: StepTime) -> Message:
+    """Return the share of a step in which pipeline stages wait, and how many micro-batches are drawn of it."""
+    many = float(layout.micro_batches)
+    if layout.pipeline == 1:
+        return message("search.pipeline.none", micro_batches=many)
+    return pick_message(
+        "search.pipeline.all" if line.micro_batches == many else "search.pipeline.some",
+        stages=float(layout.pipeline),
+        share=float(step.bubble) / float(step.total),
+        drawn=float(line.micro_batches),
+        micro_batches=many,
+        waiting=line.waiting,
+    )
 
 
-_LINKS = {True: "inside a node", False: "over the network"}
-GROUPS = (
-    "parallelism",
-    "accelerators in a group",
-    "rank stride",
-    "links",
-    "each sends in a step",
-    "waited for",
-)
-"""Headings of the table of what is sent over which link."""
+def stage_name(place: int, count: int) -> Message | str:
+    """Return the name of a pipeline stage; empty where there is one."""
+    return message("search.stage", stage=place + 1.0) if count > 1 else ""
+
+
+def stages_text(rows: Sequence[tuple[int, DeviceMemory]], count: int) -> Message:
+    """Return which stage uses most memory, and which least."""
+    place, most = max(rows, key=lambda row: float(row[1].total))
+    return pick_message(
+        "search.memory.single" if count == 1 else "search.memory.stages",
+        stage=place + 1.0,
+        most=float(most.total),
+        least=min(float(memory.total) for _, memory in rows),
+    )
+
+
+_KINDS = {
+    "tensor": "search.kind.tensor",
+    "context": "search.kind.context",
+    "expert": "search.kind.expert",
+    "data": "search.kind.data",
+    "pipeline": "search.kind.pipeline",
+}
+
+
+def group_headings() -> tuple[Message, ...]:
+    """Return the headings of `group_rows`."""
+    return (
+        message("search.groups.kind"),
+        message("search.groups.ranks"),
+        message("search.groups.stride"),
+        message("search.groups.nodes"),
+        message("search.groups.sent"),
+        message("search.groups.exposed"),
+    )
 
 
 def group_rows(groups: Sequence[ParallelGroup]) -> list[tuple[str, ...]]:
-    """Each kind of parallelism with its group, its link, what is sent, and what of it is waited for."""
+    """Return each kind of parallelism with its groups, what it sends, and what of that is exposed."""
     return [
         (
-            group.kind,
+            message(_KINDS[group.kind]),
             format_exact(group.ranks),
             format_exact(group.stride),
-            _LINKS[group.inside] + ("" if group.inside else f", {group.nodes:,} nodes"),
-            gib(group.sent),
-            format_duration(group.exposed, 3) if group.exposed > 0 else "none",
+            format_exact(group.nodes),
+            format_value(group.sent, "GiB"),
+            format_duration(max(0.0, group.exposed), 3),
         )
         for group in groups
     ]
 
 
-def sent(groups: Sequence[ParallelGroup]) -> str:
-    """Which kind of parallelism sends most, and over which links."""
+def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
+    """Return which kind of parallelism sends most, and how much crosses the network."""
     if not groups:
-        return "**One accelerator alone sends nothing.**"
+        return message("search.traffic.none")
     most = max(groups, key=lambda group: group.sent)
-    near = sum(group.sent for group in groups if group.inside)
     far = sum(group.sent for group in groups if not group.inside)
+    return message("search.traffic.takeaway", kind=message(_KINDS[most.kind]), sent=most.sent, network=far)
+
+
+# ------------------------------------------------------------------------------ nearby layouts
+
+
+def neighbor_headings() -> tuple[Message, ...]:
+    """Return the headings of `neighbor_rows`."""
     return (
-        f"**{most.kind.capitalize()} parallelism sends most**, {gib(most.sent)} in a step from each accelerator. "
-        f"{gib(near)} stay inside nodes, {gib(far)} go over the network."
+        message("search.near.change"),
+        message("search.near.seconds"),
+        message("search.near.difference"),
+        message("search.near.memory"),
+        message("search.near.reason"),
     )
 
 
-def stage_name(place: int, count: int) -> str:
-    """A pipeline stage by its number; nothing where there is one."""
-    return f"stage {place + 1}" if count > 1 else ""
-
-
-def fullest(rows: Sequence[tuple[int, DeviceMemory]], count: int, usable: float) -> str:
-    """Which stage holds most, and what it leaves."""
-    place, most = max(rows, key=lambda row: float(row[1].total))
-    spare = usable - float(most.total)
-    room = "" if math.isnan(spare) else f", {gib(abs(spare))} {'free' if spare >= 0 else 'too much'}"
-    if count == 1:
-        return f"**Each accelerator holds {gib(float(most.total))}**{room}."
-    least = min(float(memory.total) for _, memory in rows)
-    return f"**Stage {place + 1} of {count} holds most**, {gib(float(most.total))}{room}; the emptiest {gib(least)}."
-
-
-DURATIONS = (
-    "Forward takes a third of a micro-batch’s time and backward two, beside what is recomputed: the sums are those of "
-    "the step, their split is that of matrix products."
-)
-COUNTED = ("accelerators in a group", "rank stride", "each sends in a step", "waited for")
-"""Headings of columns that hold figures."""
-
-
-NEIGHBOURS = ("change", "seconds a step", "against this", "on each", "why")
-"""Headings of the table of neighbours."""
-
 _FIELDS = {
-    "tensor": "tensor",
-    "pipeline": "pipeline",
-    "interleave": "chunks a stage",
-    "context": "context",
-    "expert": "expert",
-    "expert_tensor": "expert tensor",
-    "micro_batch": "micro-batch",
-    "zero": "ZeRO",
-    "recompute": "recompute",
-    "sequence_parallel": "sequence parallel",
-    "offload": "offload",
+    "tensor": "search.field.tensor",
+    "pipeline": "search.field.pipeline",
+    "interleave": "search.field.interleave",
+    "context": "search.field.context",
+    "expert": "search.field.expert",
+    "expert_tensor": "search.field.expert_tensor",
+    "micro_batch": "search.field.micro_batch",
+    "zero": "search.field.zero",
+    "recompute": "search.field.recompute",
+    "sequence_parallel": "search.field.sequence_parallel",
+    "offload": "search.field.offload",
 }
 
 
-def _value(field: str, value: int) -> str:
-    if field == "recompute":
-        return again(value)
-    if field == "offload":
-        return OFFLOAD_NAMES[value]
-    if field == "sequence_parallel":
-        return "on" if value else "off"
-    return f"{value:,}"
+def change_text(here: LayoutResult, neighbor: Neighbour) -> Message:
+    """Return which field of the layout changes, from what to what."""
+
+    def named(value: int) -> str:
+        if neighbor.field == "recompute":
+            return recompute_name(value)
+        return OFFLOAD_NAMES[value] if neighbor.field == "offload" else f"{value:,}"
+
+    before = named(int(getattr(here.layout, neighbor.field)))
+    return message(_FIELDS[neighbor.field], before=before, after=named(neighbor.value))
 
 
-def neighbour_row(here: LayoutResult, neighbour: Neighbour) -> tuple[str, ...]:
-    """One change, what it does to time and memory, and why; or why it cannot be."""
-    if neighbour.found is None:
-        return _step(here, neighbour), "", "", "", f"cannot be: {neighbour.rule}"
-    longer = neighbour.found.pace / here.pace - 1
-    memory = float(neighbour.found.memory.total)
-    over = "" if neighbour.fits else ", leaves too little free"
-    over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else over
-    return (
-        _step(here, neighbour),
-        seconds_text(neighbour.found.seconds, 4),
-        QuantityText(f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}", longer),
-        QuantityText(f"{gib(memory)}{over}", memory, "B"),
-        moved(here.step, neighbour.found.step),
-    )
+def neighbor_rows(here: LayoutResult, neighbors: Sequence[Neighbour]) -> list[tuple[str, ...]]:
+    """Return each change with its step time, memory, and the parts that change most; or why it is invalid."""
+    rows: list[tuple[str, ...]] = []
+    for neighbor in neighbors:
+        change, there = change_text(here, neighbor), neighbor.found
+        if there is None:
+            rows.append((change, "", "", "", message("search.near.invalid", rule=neighbor.rule)))
+            continue
+        longer, memory = there.pace / here.pace - 1, float(there.memory.total)
+        state = "fits" if neighbor.fits else "over" if there.spare < 0 else "tight"
+        text = pick_message(_MEMORY[state], memory=memory, over=-there.spare)
+        cells = seconds_text(there.seconds, 4), signed(longer), QuantityText(text, memory, "B")
+        rows.append((change, *cells, _moved(here.step, there.step)))
+    return rows
 
 
-def moved(before: StepTime, after: StepTime) -> str:
-    """The parts of a step that change most: ``tensor parallel −0.31 s, pipeline’s wait +0.12 s``."""
-    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in NAMES}
+_MEMORY = {"fits": "search.near.fits", "over": "search.near.over", "tight": "search.near.tight"}
+"""How a layout fits → the message."""
+
+
+def _moved(before: StepTime, after: StepTime) -> str:
+    """Return the parts of a step that change most: ``tensor parallel −0.31 s, pipeline bubble +0.12 s``."""
+    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in PARTS}
     most = sorted(changes, key=lambda name: -abs(changes[name]))[:3]
     worth = [name for name in most if abs(changes[name]) > 1e-3 * float(before.total)]
-    return (
-        ", ".join(f"{PARTS[n][0]} {'+' if changes[n] > 0 else '−'}{significant(abs(changes[n]), 2)} s" for n in worth)
-        or "next to nothing changes"
+    return ", ".join(
+        message("search.near.part", part=part_name(n), change=f"{significant(changes[n], 2)}".replace("-", "−"))
+        for n in worth
     )
 
 
-def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
-    """Whether any step from here is better, and what the worst costs."""
-    times = {neighbour: neighbour.found.pace for neighbour in neighbours if neighbour.found and neighbour.fits}
+def neighbors_text(here: LayoutResult, neighbors: Sequence[Neighbour]) -> Message:
+    """Return whether a change that fits is faster, and which one."""
+    times = {neighbor: neighbor.found.pace for neighbor in neighbors if neighbor.found and neighbor.fits}
     if not times:
-        return "**No neighbour fits.**"
-    best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
+        return message("search.near.none")
+    best = min(times, key=times.__getitem__)
     faster = 1 - times[best] / here.pace
-    verdict = (
-        f"**{_step(here, best)} is {percent(faster)} faster**"
-        if faster > 0
-        else f"**No single change that fits is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
-    )
-    return f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.pace - 1)} slower."
+    way = "search.near.faster" if faster > 0 else "search.near.slower"
+    return message(way, change=change_text(here, best), share=abs(faster))
 
 
-def _step(here: LayoutResult, neighbour: Neighbour) -> str:
-    before = getattr(here.layout, neighbour.field)
-    return (
-        f"{_FIELDS[neighbour.field]} {_value(neighbour.field, int(before))} → "
-        f"{_value(neighbour.field, neighbour.value)}"
-    )
+# ------------------------------------------------------------------------------ launch settings
 
 
-def launched(launches: Sequence[Launch], software: str, device: Accelerator) -> str:
-    """Which programs run the plan, with remarks or without, and that the plan's software is none of them."""
-    able = [launch for launch in launches if launch.text]
+def launch_text(launches: Sequence[Launch], software: str, device: Accelerator) -> list[Message]:
+    """Return which programs run the plan and which cannot, and what their settings leave out."""
+    able = [launch.system for launch in launches if launch.text]
     failing = [launch.system for launch in launches if not launch.text]
-    remarks = ", with the remarks below" if any(launch.notes for launch in able) else ""
-    taken = f"**{listed([launch.system for launch in able])}** can run this plan{remarks}." if able else ""
-    failed = f"**{listed(failing, 'or')}** cannot run it." if failing else ""
-    other = f"The plan’s software is {software}." if software in (JAX.id, INTERNEVO.id) else ""
-    where = "These programs run on GPUs and not on TPUs." if device.family == "TPU" else ""
-    rest = "Add the model, the data, and the learning rate." if any(launch.system != TRL for launch in able) else ""
-    return " ".join(filter(None, (taken, failed, other, where, rest)))
+    said = [message("search.launch.able", systems=able)] if able else []
+    said += [message("search.launch.failing", systems=failing)] if failing else []
+    said += [message("search.launch.software", software=software)] if software in (JAX.id, INTERNEVO.id) else []
+    said += [message("search.launch.tpu")] if device.family == "TPU" else []
+    return said + ([message("search.launch.add")] if any(system != TRL for system in able) else [])

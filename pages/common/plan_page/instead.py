@@ -20,8 +20,6 @@ from core.training.layout import LayoutError
 from core.training.trained import TrainedError
 from core.views.plan.text import EXAMPLE_SHOWN
 from core.views.plan.text_memory import field_of
-from core.views.search.text import too_many
-from core.wording import plain
 from pages.common.inputs import Inputs
 
 T = TypeVar("T")
@@ -57,9 +55,9 @@ def _message_and_field(form: Form, problem: Problem) -> tuple[str, str]:
     if isinstance(problem, TrainedError):
         field = form[field_of(problem)]
         return message("error.field", field=field.label, problem=str(problem)), field.id
-    if isinstance(problem, LayoutError):
+    if isinstance(problem, LayoutError) and not isinstance(problem, SpaceError):
         return message("error.invalid_layout", problem=str(problem)), field_of(problem)
-    return plain(too_many(problem)) if isinstance(problem, SpaceError) else str(problem), problem.field
+    return str(problem), problem.field
 
 
 def _of_own_layout(inputs: Inputs, at_fault: str) -> bool:
