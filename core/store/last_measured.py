@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from core.benchmark.record import Record
 from core.limits import cached, limit
+from core.messages import message
 from core.store.locations import data_folder
 
 _RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
@@ -24,7 +25,7 @@ def last_measured() -> tuple[tuple[Record, ...], str]:
     except FileNotFoundError:
         return (), ""
     except (OSError, ValueError, TypeError, LookupError):
-        return (), "The last measurement cannot be read. Measure again to replace it."
+        return (), message("measure.unreadable")
 
 
 def keep(record: Record) -> None:

@@ -153,7 +153,7 @@ MEASURE = PageSpec(
     title="Measure",
     url_path="measure",
     prefix="d",
-    lead="What this machine really does, next to what its datasheet promises, and into the plan.",
+    lead="Benchmark this machine, compare it with its datasheet, and use the results in a plan.",
 )
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
