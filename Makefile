@@ -3,7 +3,7 @@
 # make gpu       on a machine with a CUDA device: what Measure measures and real training steps, PASS or FAIL beside what is
 #                predicted of them; eight minutes, into the folder measured. Without a package index, make gpu
 #                WHEELS=folder uses torch and transformers of PYTHON and, from the folder, wheels of what it lacks:
-#                pydantic, pydantic_core, typing_inspection, annotated_types, nvidia_ml_py
+#                babel, pydantic, pydantic_core, typing_inspection, annotated_types, nvidia_ml_py
 # make test-all  those, then the long ones: whole sweeps, a team's servers, everything in a browser,
 #                and the journeys there once more with Streamlit as it is; run before a change is called done
 #                Both print their ten slowest tests and modules, and by name what needed a second try.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from core.benchmark.datasheet import datasheet_of, peak_of
 from core.benchmark.points import Point
@@ -21,7 +20,9 @@ SQUARE = 4_096
 """Smaller squares leave a GPU partly idle, or lie in its cache."""
 
 _CPU_SQUARE = 256
-_COMPUTED_IN = re.compile(r"in (\w+)")
+
+_LOWERED = 0.9
+"""A clock below this share of the highest one seen has been lowered by something."""
 
 
 def is_spread(point: Point) -> bool:
@@ -30,7 +31,7 @@ def is_spread(point: Point) -> bool:
 
 
 def is_square(point: Point) -> bool:
-    """Whether it is a matmul of square matrices, by which dtypes are compared."""
+    """Whether it is a matmul of square matrices. Older measurements have others as well, which are not compared."""
     return point.item.kind == "matmul" and len(point.shape) == 3 and len(set(point.shape)) == 1
 
 
@@ -50,12 +51,22 @@ def fastest(points: Iterable[Point]) -> Point | None:
     return max(points, key=lambda point: point.rate, default=None)
 
 
+def best_squares(record: Record) -> tuple[Point, ...]:
+    """Return the fastest square of each dtype, in the order of measuring."""
+    results = (fastest(squares(record.points, dtype)) for dtype in record.programme.dtypes)
+    return tuple(point for point in results if point is not None)
+
+
+def headline_square(record: Record) -> Point | None:
+    """Return the square to lead with: of bf16 on a GPU, or fp16, and of fp32 on a CPU; else the fastest."""
+    bests = best_squares(record)
+    wanted = ("fp32",) if record.programme.device == "cpu" else ("bf16", "fp16")
+    return next((p for dtype in wanted for p in bests if p.item.name == dtype), fastest(bests))
+
+
 def computed_in(point: Point) -> str:
-    """Return the dtype of a matmul, or the one that another point’s note begins with; empty if unknown."""
-    if point.item.kind == "matmul":
-        return point.item.name
-    found = _COMPUTED_IN.match(point.note)
-    return found[1] if found else ""
+    """Return the dtype that a point computes in; empty if unknown."""
+    return point.item.name if point.item.kind == "matmul" else point.dtype
 
 
 def roof(points: Iterable[Point], dtype: str) -> float:
@@ -93,6 +104,17 @@ def reversed_dtypes(record: Record) -> dict[str, tuple[Point, Point]]:
         if wide and narrow and wide.rate > (NOTICEABLE if cpu else MOST_SPREAD) * narrow.rate:
             result[name] = (wide, narrow)
     return result
+
+
+def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:
+    """Return the highest clock seen, in MHz, and by dtype the lowest clock as a share of it, where it was lowered. A
+    datasheet peak assumes a clock that does not fall."""
+    seen = [mhz for p in points for state in (p.before, p.after) if (mhz := state.clock_mhz) is not None]
+    top, lowered = max(seen, default=0.0), dict[str, float]()
+    for p in points:
+        if p.after.clock_mhz is not None and p.after.clock_mhz < _LOWERED * top:
+            lowered[p.item.name] = min(lowered.get(p.item.name, 1.0), p.after.clock_mhz / top)
+    return top, lowered
 
 
 def largest_copy(points: Iterable[Point]) -> Point | None:

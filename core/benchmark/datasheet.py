@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import cached
+from core.messages import Message, message
+from core.wording import listed
 
 if TYPE_CHECKING:  # pydantic comes with it
+    from core.benchmark.points import Point
     from core.benchmark.record import Record
 
 _NOISE = frozenset({"NVIDIA", "TESLA", "GEFORCE", "GPU", "GENERATION", "EDITION", "BLACKWELL", "GB", "AC"})
@@ -33,17 +36,25 @@ _SLICE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """What the accelerator table knows about a device: the rows it may be (often one), or why there is none. part:
-    whether it is a slice of a GPU, whose rates are no accelerator's."""
+    """The rows of the accelerator table that a device may be, often one, and why they are not exactly one.
+
+    is_slice: whether it is a part of a GPU, whose rates are not those of an accelerator.
+    """
 
     rows: tuple[Accelerator, ...]
-    reason: str
-    part: bool = False
+    reason: Message | str = ""
+    is_slice: bool = False
 
     @property
     def name(self) -> str:
-        """The row, or the rows it may be; empty when there is none."""
-        return " or ".join(row.name for row in self.rows)
+        """The row, or the rows it may be; empty if there is none."""
+        return listed([row.name for row in self.rows], "or")
+
+    @property
+    def bandwidth(self) -> float:
+        """Memory bandwidth in bytes per second on which all rows agree, otherwise NaN."""
+        values = {row.bandwidth for row in self.rows}
+        return values.pop() if len(values) == 1 else math.nan
 
     def peak(self, dtype: str) -> float:
         """Dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
@@ -85,14 +96,14 @@ def match(name: str, memory_bytes: float | None, power_limit_w: float | None) ->
     Model, form factor and memory must fit; memory type and power decide among what is left.
     """
     if not name:
-        return Datasheet((), "the device has no name")
+        return Datasheet((), message("device.datasheet.unnamed"))
     given = _take_apart(name)
     rows = [row for row in accelerators() if row.vendor == "NVIDIA" and _take_apart(row.name).model == given.model]
     if given.form:
         rows = [row for row in rows if _row_form(row) == given.form]
     least = _MEMORY_LOW * min((row.sheet_bytes for row in rows), default=0.0)
     if "MIG" in given.model or (memory_bytes is not None and memory_bytes < _SLICE * least):
-        return Datasheet((), f"{name} is a slice of a GPU here, so a plan cannot use its rates for a whole one", True)
+        return Datasheet((), message("device.datasheet.slice"), is_slice=True)
     if memory_bytes is not None:
         rows = [row for row in rows if _MEMORY_LOW <= memory_bytes / row.sheet_bytes <= _MEMORY_HIGH]
     if given.memory_type:
@@ -100,14 +111,10 @@ def match(name: str, memory_bytes: float | None, power_limit_w: float | None) ->
     if power_limit_w is not None:
         rows = _narrow(rows, lambda row: abs(row.tdp_watts / power_limit_w - 1) < 0.03)
     if not rows:
-        return Datasheet((), f"the accelerator table has no row for {name}")
+        return Datasheet((), message("device.datasheet.missing"))
     if len(rows) > 1:
-        return Datasheet(tuple(rows), f"{name} may be {' or '.join(row.name for row in rows)}")
-    return Datasheet(tuple(rows), "")
-
-
-NO_CPU_DATASHEET = Datasheet((), "no datasheet gives a processor's matmul rate per dtype")
-"""For a CPU: its peak depends on clocks under load that nobody prints."""
+        return Datasheet(tuple(rows), message("device.datasheet.ambiguous", rows=[row.name for row in rows]))
+    return Datasheet(tuple(rows))
 
 
 _IN_SHEETS: Mapping[str, tuple[str, ...]] = {
@@ -120,11 +127,10 @@ take fp64 where there are such."""
 
 
 def datasheet_of(record: Record) -> Datasheet:
-    """The datasheet of the device that was measured."""
-    if record.programme.device == "cpu":
-        return NO_CPU_DATASHEET
-    if record.facts is None:
-        return Datasheet((), "the device has not said yet what it is")
+    """Return the datasheet of the device that was measured. A CPU has none: its peak depends on clocks under load that
+    nobody publishes."""
+    if record.programme.device == "cpu" or record.facts is None:
+        return Datasheet(())
     return match(record.facts.name, record.facts.memory_bytes, record.facts.power_limit_w)
 
 
@@ -134,9 +140,18 @@ def peak_of(sheet: Datasheet, dtype: str) -> float:
     return next((peak for peak in peaks if not math.isnan(peak)), math.nan)
 
 
-def best_by_others(sheet: Datasheet, dtype: str) -> float:
-    """The best matmul rate others measured on such a device, in FLOP/s; NaN where there is none at hand."""
-    name = _IN_SHEETS.get(dtype, (dtype,))[0]
-    rows: Iterable[Accelerator] = sheet.rows
-    bests = {row.best_measured(name) for row in rows}
+_PLAUSIBLE = 0.5
+"""int8 below this share of its peak did not run on the units that the peak is of."""
+
+
+def comparable_peak(sheet: Datasheet, point: Point) -> float:
+    """Return the peak that a rate is shown as a share of, in FLOP/s; NaN if none is known, or the rate is not of its
+    units."""
+    peak = peak_of(sheet, point.item.name)
+    return math.nan if point.item.name == "int8" and point.rate < _PLAUSIBLE * peak else peak
+
+
+def best_published(sheet: Datasheet, dtype: str) -> float:
+    """Return the best published matmul rate of such a device, in FLOP/s; NaN if none is known."""
+    bests = {row.best_measured(_IN_SHEETS.get(dtype, (dtype,))[0]) for row in sheet.rows}
     return bests.pop() if len(bests) == 1 else math.nan

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from core.limits import cached
+from core.messages import Message, message, pick_message
 
 DeviceKind: TypeAlias = Literal["cpu", "cuda"]
 """Where tensors go, as torch spells it."""
@@ -65,10 +66,14 @@ class GpuState:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The processor: its name, what it has for short floats, logical processors, memory (None when unknown)."""
+    """The processor: its name, its instructions for bf16 and fp16 (empty without any), logical processors, memory.
+
+    A processor without instructions for a 16-bit format runs it up to a hundred times slower.
+    """
 
     name: str
-    detail: str
+    bf16: str
+    fp16: str
     threads: int
     memory_bytes: float | None
 
@@ -167,21 +172,23 @@ def nvml_state(uuid: str) -> GpuState:
     return _told(ask, GpuState()) if uuid else GpuState()
 
 
-def other_users(gpu: Gpu) -> str:
-    """What uses a GPU, in words, asked before this process does; empty where nothing does or nothing tells it."""
+def other_users(gpu: Gpu) -> Message | str:
+    """Return what else uses a GPU, asked before this process does; empty if nothing does or NVML is silent."""
 
-    def ask(nvml: Any) -> str:
+    def ask(nvml: Any) -> Message | str:
         handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
         computing, drawing = (
             {process.pid for process in _ask(nvml, f"nvmlDeviceGet{kind}RunningProcesses", handle) or ()}
             for kind in ("Compute", "Graphics")
         )
-        count, rates = len(computing - drawing), _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
-        processes = f"{count} other process{'es' if count > 1 else ''}" if count else ""
-        use = f"{rates.gpu}% utilization" if rates and rates.gpu >= _IN_USE_PERCENT else ""
-        return ", ".join(filter(None, (processes, use)))
+        count, rates = float(len(computing - drawing)), _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
+        users = [message("device.users.processes", count=count)] if count else []
+        if rates and rates.gpu >= _IN_USE_PERCENT:
+            users.append(message("device.users.utilization", share=rates.gpu / 100))
+        return message("device.users", users=users) if users else ""
 
-    return _told(ask, "") if gpu.uuid and not gpu.name.endswith(MIG) else ""  # a slice's neighbors do not matter
+    nothing: Message | str = ""
+    return _told(ask, nothing) if gpu.uuid and not gpu.name.endswith(MIG) else ""  # a slice's neighbors do not matter
 
 
 def _ask(nvml: Any, what: str, *of: object) -> Any | None:
@@ -206,31 +213,18 @@ def cpu() -> Cpu:
     text = ""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    name, detail = describe_cpuinfo(text)
-    return Cpu(name or platform.processor() or platform.machine(), detail, _threads(), _meminfo("MemTotal"))
+    name, bf16, fp16 = describe_cpuinfo(text)
+    return Cpu(name or platform.processor() or platform.machine(), bf16, fp16, _threads(), _meminfo("MemTotal"))
 
 
-def describe_cpuinfo(text: str) -> tuple[str, str]:
-    """Name of the processor, and what it has for bf16 and fp16, from the text of /proc/cpuinfo.
-
-    The second matters because a CPU without instructions for a short float runs it a hundred times slower.
-    """
+def describe_cpuinfo(text: str) -> tuple[str, str, str]:
+    """Return a processor's name and its instructions for bf16 and fp16, from the text of /proc/cpuinfo."""
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
     name = re.sub(r"\((?:R|TM|tm|r)\)", "", model[1]).strip() if model else ""
-    if flags is None:
-        return name, ""
-    has = set(flags[1].split())
-    parts: list[str] = []
-    for dtype, wanted in (("bf16", _BF16_FLAGS), ("fp16", _FP16_FLAGS)):
-        flag = next((flag for flag in wanted if flag in has), "")
-        parts.append(f"{dtype} instructions: {flag}" if flag else no_instructions(dtype))
-    return name, ", ".join(parts)
-
-
-def no_instructions(dtype: str) -> str:
-    """What a `Cpu`'s detail says of a dtype that it has no instructions for."""
-    return f"{dtype} instructions: none"
+    has = set(flags[1].split()) if flags else set[str]()
+    bf16, fp16 = (next((flag for flag in wanted if flag in has), "") for wanted in (_BF16_FLAGS, _FP16_FLAGS))
+    return name, bf16, fp16
 
 
 def _threads() -> int:
@@ -271,11 +265,11 @@ def driver_cuda() -> int | None:
 
 
 def amd_gpu() -> str:
-    """What the AMD GPU that ROCm could use calls itself; empty where there is none."""
+    """Return the name of the AMD GPU that ROCm could use, "AMD GPU" if it has none; empty without such a GPU."""
     if not (_DEVICES / "kfd").exists():
         return ""
     names = [file.read_text(errors="replace").strip() for file in sorted(_CARDS.glob("card*/device/product_name"))]
-    return next((f"AMD GPU ({name})" for name in names if name), "AMD GPU")
+    return next(filter(None, names), "AMD GPU")
 
 
 def taken_by_cuda(here: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
@@ -301,28 +295,27 @@ def _is_meant(entry: str, place: int, gpu: Gpu) -> bool:
 
 def why_not_cuda(
     here: tuple[Gpu, ...], built_for: str, visible: str | None, driver: int | None = None, amd: str = ""
-) -> str:  # fmt: skip
-    """Why torch cannot use a GPU here, in words; empty when it can.
+) -> Message | str:
+    """Return why torch cannot use a GPU here; empty if it can.
 
-    built_for, driver: CUDA versions, see `torch_cuda` and `driver_cuda`. visible: the environment's
-    ``CUDA_VISIBLE_DEVICES``, None when unset. amd: see `amd_gpu`.
+    Args:
+        built_for, driver: CUDA versions, see `torch_cuda` and `driver_cuda`.
+        visible: ``CUDA_VISIBLE_DEVICES`` of the environment, None if unset.
+        amd: See `amd_gpu`.
     """
-    instead = "so Napkin measures the CPU."
     if not here:
-        amd_only = f"There is an {amd} on this machine, but Napkin can time only NVIDIA GPUs"
-        return f"{amd_only if amd else 'There is no CUDA GPU on this machine'}, {instead}"
+        return message("device.cpu_only.amd", gpu=amd) if amd else message("device.cpu_only.no_gpu")
     taken = taken_by_cuda(here, visible)
-    name = (taken or here)[0].name or "NVIDIA GPU"
+    name = (taken or here)[0].name or message("device.unnamed_gpu")
     if not taken:
-        fix = "Unset it and start Napkin again to measure a GPU."
-        return f"CUDA_VISIBLE_DEVICES is “{visible}” and hides the {name}, {instead} {fix}"
+        return message("device.cpu_only.hidden", gpu=name, visible=visible)
     if not built_for:
-        return f"The installed torch is built without CUDA and cannot use the {name}, {instead} Install one with CUDA."
-    major = int(built_for.split(".")[0])
-    if driver is not None and driver // 1000 < major:
-        wheels = f", or, for a GPU before Blackwell, torch from {_WHEELS}" if driver // 1000 == 12 else ""
-        has = f"its driver has CUDA {driver // 1000}.{driver % 1000 // 10} and the installed torch needs CUDA {major}"
-        return f"Napkin cannot use the {name} because {has}, {instead} Install a driver with CUDA {major}{wheels}."
+        return message("device.cpu_only.no_cuda", gpu=name)
+    needed = int(built_for.split(".")[0])
+    if driver is not None and driver // 1000 < needed:
+        has = f"{driver // 1000}.{driver % 1000 // 10}"
+        old = "device.cpu_only.driver_12" if driver // 1000 == 12 else "device.cpu_only.driver"
+        return pick_message(old, gpu=name, has=has, needed=float(needed), wheels=_WHEELS)
     return ""
 
 

@@ -1,9 +1,11 @@
-"""The layer of a plan as a model of its own, which is what is timed and what predictions are made for."""
+"""One layer of a model, which is what is timed and what predictions are made for."""
 
 from __future__ import annotations
 
 from core.benchmark.device import DeviceKind
+from core.benchmark.points import clip
 from core.benchmark.programme import LayerShape
+from core.limits import limit
 from core.models.flop_formulas import train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters
@@ -38,6 +40,29 @@ _LARGE = LayerShape(
 def default_layer(device: DeviceKind) -> LayerShape:
     """What is timed without a plan: a layer of Llama 3 8B, on a CPU a small one of the same kind."""
     return _SMALL if device == "cpu" else _LARGE
+
+
+def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int) -> LayerShape:
+    """Return one layer of ``spec`` and a micro-batch of it; of a mixture, a layer with routed experts.
+
+    Latent attention becomes ordinary attention of as many heads as wide. Raises ``pydantic.ValidationError`` for a
+    layer without a feed-forward network, or sizes below 1.
+    """
+    experts = spec.experts
+    return LayerShape(
+        model=clip(name, limit("measure_name_chars")),
+        hidden=spec.hidden,
+        heads=spec.heads,
+        kv_heads=spec.heads if spec.latent else spec.kv_heads,
+        head_dim=spec.score_dim,
+        ffn=experts.width if experts else spec.ffn,
+        gated=spec.glu,
+        vocab=spec.vocab,
+        seq_len=seq_len,
+        micro_batch=micro_batch,
+        experts=experts.count if experts else 0,
+        experts_per_token=experts.per_token if experts else 0,
+    )
 
 
 def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:

@@ -74,16 +74,18 @@ class State(Checked):
 class Point(Checked):
     """One item measured.
 
-    flop, bytes: work of one run and what it must move at least, 0 where that has no meaning. shape: what was timed,
-    which may be smaller than asked for; ``note`` then says why. relative_error: Frobenius norm of (result − float64
-    reference) over that of the reference, None where nothing was compared. peak_memory_bytes: the most that was
-    allocated, None where it was not asked. mean_power_w: by the energy used, None for what is over in a moment.
+    shape: what was timed, which may be smaller than asked for. flop, bytes: work of one run and what it must move at
+    least, 0 where that has no meaning. dtype: what it computes in; of a matmul its name says it. relative_error:
+    Frobenius norm of (result − float64 reference) over that of the reference, None where nothing was compared.
+    peak_memory_bytes: the most that was allocated, None where it was not measured. mean_power_w: by the energy used,
+    None for what is over in a moment.
     """
 
     item: Item
     shape: tuple[Count, ...] = Field(max_length=8)
     flop: Amount
     bytes: Amount
+    dtype: Text = ""
     median_s: Seconds
     best_s: Seconds
     p10_s: Seconds

@@ -1,4 +1,4 @@
-"""What one measurement shall do: which items, in which order, and about how long that takes."""
+"""What one measurement does: its kinds, dtypes, sizes, and seconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
     "cpu": (256, 512, 1024, 2048),
     "cuda": (256, 512, 1024, 2048, 4096, MISALIGNED, 8192, 16384),
 }
-"""Squares to start from; those that do not fit into memory or time are skipped and said so."""
+"""Squares by default, the last of which a user may change; those that do not fit memory or time are skipped."""
 
 SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1}
 """Timed seconds per item."""
@@ -66,8 +66,8 @@ class Programme(Checked):
     """One measurement: what is measured, on which device, and for how long each.
 
     sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the largest square of each dtype that
-    a plan takes is timed once more, after everything else. layer: the plan's, whose shapes are then measured too; None
-    without a plan. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
+    a plan takes is timed once more, after everything else. layer: whose attention and training step are timed; None for
+    `core.benchmark.layer.default_layer`. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
     """
 
     device: DeviceKind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -42,3 +43,21 @@ class Record(Checked):
     def refusals(self) -> tuple[Refusal, ...]:
         """What was not, in order."""
         return tuple(outcome for outcome in self.outcomes if isinstance(outcome, Refusal))
+
+
+def merge_records(records: Sequence[Record]) -> Record:
+    """Return the first record with each kind that it lacks from the first of the others that has it, of those with the
+    same method on the same device that nothing else used."""
+    first, *others = records
+    outcomes, programme = [*first.outcomes], first.programme
+    have = {point.item.kind for point in first.points}
+    for other in others:
+        same = other.facts and first.facts and other.facts.name == first.facts.name
+        if not same or other.method != first.method or other.in_use:
+            continue
+        kinds = {point.item.kind for point in other.points} - have
+        outcomes += [outcome for outcome in other.outcomes if outcome.item.kind in kinds]
+        have |= kinds
+        names = ("dtypes", "sizes") * ("matmul" in kinds) + ("layer",) * ("layer" in kinds)
+        programme = programme.model_copy(update={name: getattr(other.programme, name) for name in names})
+    return first.model_copy(update={"outcomes": tuple(outcomes), "programme": programme})

@@ -1,7 +1,8 @@
-"""A measured training step of one layer beside what is predicted of it, time and memory."""
+"""A measured training step of one layer and its prediction, time and memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,21 +12,9 @@ from core.benchmark.points import Point
 from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
 from core.budget.equations import BudgetError
-from core.formula import Explanation
 from core.messages import message
 from core.models.spec_error import SpecError
 from core.step_time.single_layer import LayerPrediction, predict_layer
-from core.units import format_bytes, format_duration, format_quantity
-
-HEADINGS = (
-    message("step.measured.step"),
-    message("step.measured.predicted"),
-    message("step.measured.measured"),
-    message("step.measured.ratio"),
-    message("step.measured.predicted_memory"),
-    message("step.measured.measured_memory"),
-    message("step.measured.memory_ratio"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +30,20 @@ class PredictedMeasured:
         return self.point.median_s / self.predicted.seconds
 
     @property
-    def cells(self) -> tuple[str, ...]:
-        """A row under `HEADINGS`."""
+    def memory_ratio(self) -> float:
+        """Measured bytes over predicted; NaN if they were not measured."""
         peak = self.point.peak_memory_bytes
-        counted = self.predicted.peak_bytes
-        return (
-            self.point.item.label,
-            format_duration(self.predicted.seconds, 3),
-            format_duration(self.point.median_s, 3),
-            format_quantity(self.time_ratio, "ratio", 3),
-            format_bytes(counted, system="binary", digits=3),
-            "" if peak is None else format_bytes(peak, system="binary", digits=3),
-            "" if peak is None else format_quantity(peak / counted, "ratio", 3),
-        )
-
-    @property
-    def explanations(self) -> tuple[Explanation, ...]:
-        """How the prediction comes about."""
-        about = message("step.measured.explained", step=self.point.item.label)
-        return tuple(explanation.about(about) for explanation in self.predicted.explanations)
+        return math.nan if peak is None else peak / self.predicted.peak_bytes
 
 
 def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured, ...], str]:
-    """Each layer's step of a record with its prediction, by the rates of the record and, where they are missing, the
-    datasheet's; and why there is none, empty where there is."""
+    """Return each layer's step of a record with its prediction, by the rates of the record and, where they are missing,
+    the datasheet's; and why there is none."""
     points = [p for p in record.points if p.item.kind == "layer" and len(p.shape) == 2]
     if not points:
         return (), ""
     if record.programme.device == "cpu":
-        return (), message("step.measured.cpu")
+        return (), message("measure.layer.no_prediction")
     try:
         return tuple(_of(points, record)), ""
     except (BudgetError, SpecError) as problem:

@@ -25,7 +25,7 @@ def last_measured() -> tuple[tuple[Record, ...], str]:
     except FileNotFoundError:
         return (), ""
     except (OSError, ValueError, TypeError, LookupError):
-        return (), message("store.measurement")
+        return (), message("measure.unreadable")
 
 
 def keep(record: Record) -> None:

@@ -20,19 +20,22 @@ from core.benchmark.programme import Programme
 from core.benchmark.record import Record
 from core.benchmark.running.jobs import Snapshot
 from core.jobs.process import NotStartedError
+from core.messages import Message, message
 from core.store.last_measured import keep
+from core.views.benchmark.text import waiting_text
 from pages.common.registry import MEASURE
 from pages.measure import running
-from tests.app.plan_pages import words
+from tests.app.plan_pages import shown, stripped, words
 from tests.core.measured_cases import CPU as CPU_FACTS
 from tests.core.measured_cases import H200, copy, item, on_gpu, point, record, refusal, square
 from tests.patience import PATIENCE_S
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
-CPU = Cpu("AMD EPYC", "bf16 instructions: avx512_bf16, fp16 instructions: none", 2, 2.5e10)
-NO_GPU = Machine((), CPU, "There is no CUDA GPU on this machine, so Napkin measures the CPU.")
+CPU = Cpu("AMD EPYC", "avx512_bf16", "", 2, 2.5e10)
+NO_GPU = Machine((), CPU, message("device.cpu_only.no_gpu"))
 WITH_GPU = Machine((Gpu("NVIDIA H200", 150.8e9, 700.0),), CPU, "")
+GPU_BUTTON, CPU_BUTTON = message("measure.button.gpu"), message("measure.button.cpu")
 FP32 = square("fp32", 1024, 2e11, error=1e-7)
 
 
@@ -109,7 +112,7 @@ def test_every_choice_starts_its_own_programme(open_page: Open, choice: str, kin
     assert ("d_n" in {one.key for one in app.text_input}) == ("matmul" in CHOICES[choice].kinds), (
         "asked where it counts"
     )
-    button(app, "Measure on this GPU" if kind == "cuda" else "Measure on this CPU").click().run()
+    button(app, GPU_BUTTON if kind == "cuda" else CPU_BUTTON).click().run()
     (asked,) = runner.asked
     assert isinstance(asked, Programme)
     assert asked.device == kind
@@ -118,7 +121,7 @@ def test_every_choice_starts_its_own_programme(open_page: Open, choice: str, kin
     assert asked.sizes[-1:] == ((512,) if "matmul" in asked.kinds else ())
     assert (asked.layer is None) == (not {"attention", "layer"} & set(asked.kinds))
     assert not app.exception
-    assert button(app, "Measure on this GPU" if kind == "cuda" else "Measure on this CPU").disabled
+    assert button(app, GPU_BUTTON if kind == "cuda" else CPU_BUTTON).disabled
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_a_bad_input_is_explained_and_not_used(open_page: Open, key: str, bad: s
     app = open_page(runner)
     app.text_input(key=key).set_value(bad).run()
     assert bad in words(app)
-    button(app, "Measure on this CPU").click().run()
+    button(app, CPU_BUTTON).click().run()
     (asked,) = runner.asked
     assert isinstance(asked, Programme)
     assert (asked.sizes[-1], asked.seconds) == (2048, 0.5)
@@ -137,9 +140,9 @@ def test_a_bad_input_is_explained_and_not_used(open_page: Open, key: str, bad: s
 
 def test_a_full_line_is_said_and_starts_nothing(open_page: Open) -> None:
     app = open_page(StillRunner(refuses="8 wait already."))
-    button(app, "Measure on this CPU").click().run()
+    button(app, CPU_BUTTON).click().run()
     assert "8 wait already." in words(app)
-    assert not button(app, "Measure on this CPU").disabled
+    assert not button(app, CPU_BUTTON).disabled
     app.text_input(key="d_n").set_value("256").run()
     assert "8 wait already." not in words(app), "said once"
 
@@ -147,23 +150,25 @@ def test_a_full_line_is_said_and_starts_nothing(open_page: Open) -> None:
 def test_who_waits_for_another_server_is_told(open_page: Open) -> None:
     waiting = seen(cpu(stage="queued"))
     app = open_page(StillRunner(own=waiting))
-    assert "Another Napkin server" in words(app)
-    assert button(app, "Measure on this CPU").disabled
-    assert "Another Napkin server" not in words(open_page(StillRunner(own=dataclasses.replace(waiting, place=1))))
+    assert shown(waiting_text(0, 0.0)) in stripped(words(app))
+    assert button(app, CPU_BUTTON).disabled
+    later = open_page(StillRunner(own=dataclasses.replace(waiting, place=1)))
+    assert shown(waiting_text(1, 0.0)) in stripped(words(later))
 
 
 @pytest.mark.parametrize(
-    ("gpu", "parts"),
+    ("gpu", "reason"),
     [
-        (Gpu("NVIDIA GB10", None, None), ("NVIDIA GB10", "memory unknown", "no row for NVIDIA GB10")),
-        (Gpu("NVIDIA H100 80GB HBM3 MIG", None, 700.0), ("NVIDIA H100 80GB HBM3 MIG", "slice of a GPU")),
-        (Gpu("", None, None), ("name unknown", "the device has no name")),
+        (Gpu("NVIDIA GB10", None, None), message("device.datasheet.missing")),
+        (Gpu("NVIDIA H100 80GB HBM3 MIG", None, 700.0), message("device.datasheet.slice")),
+        (Gpu("", None, None), message("device.datasheet.unnamed")),
     ],
 )
-def test_a_gpu_that_is_not_known_well_can_be_measured(open_page: Open, gpu: Gpu, parts: tuple[str, ...]) -> None:
+def test_a_gpu_that_is_not_known_well_can_be_measured(open_page: Open, gpu: Gpu, reason: str) -> None:
     app = open_page(StillRunner(), Machine((gpu,), CPU, ""))
-    assert [part for part in parts if part not in words(app)] == []
-    assert not button(app, "Measure on this GPU").disabled
+    assert gpu.name in words(app)
+    assert reason in words(app)
+    assert not button(app, GPU_BUTTON).disabled
 
 
 def test_rates_of_a_gpu_in_use_are_doubted_and_no_plan_takes_them(open_page: Open) -> None:
@@ -192,22 +197,22 @@ def test_a_failure_is_told_in_the_processes_words_and_keeps_earlier_results(open
 
 
 def test_a_measurement_with_everything_shows_each_kind_and_its_panels(open_page: Open) -> None:
-    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_roof="true", d_every="true")
+    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_roof="true")
     said = words(app)
-    assert all(part in said for part in ("4 TB/s", "flash, forward", "RuntimeError: not on this device"))
-    assert len(app.get("plotly_chart")) == 4
+    assert all(part in said for part in ("4 TB/s", "flash, forward"))
+    assert len(app.get("plotly_chart")) == 3
     assert "np-error" not in said
 
 
 def test_gpu_without_bf16_is_led_by_fp16_and_held_against_fp16_peaks(open_page: Open) -> None:
-    step = point(item("layer", "training step", "compiled", (1, 2048)), 0.1, flop=1e12, note="in fp16, fused AdamW")
+    step = point(item("layer", "training step", "compiled", (1, 2048)), 0.1, flop=1e12, dtype="fp16")
     facts = H200.model_copy(update={"name": "Tesla T4", "memory_bytes": 15.6e9, "power_limit_w": 70.0})
     timed = square("fp16", 4096, 4e13), square("int8", 4096, 7e13), copy("4 GiB", 2**32, 2.6e11), step
     machine = Machine((Gpu("Tesla T4", 15.6e9, 70.0),), CPU, "")
     said = words(open_page(StillRunner(record("cuda", *timed, facts=facts)), machine, d_roof="true"))
-    assert "reached <b>40 TFLOP/s</b> in fp16" in said
-    assert "ridge at 203 FLOP/B" in said, "65 TFLOP/s over 320 GB/s"
-    assert "Measured / predicted" in said
+    assert "<b>40 TFLOP/s</b> in fp16" in said
+    assert "203 FLOP/B" in said, "65 TFLOP/s over 320 GB/s"
+    assert message("measure.step.ratio") in said
 
 
 def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> None:
@@ -215,7 +220,7 @@ def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> No
     app = open_page(StillRunner(none, best=none), WITH_GPU)
     assert "np-answer" not in words(app)
     assert words(app).count("RuntimeError: no") == 4
-    assert not button(app, "Measure on this GPU").disabled
+    assert not button(app, GPU_BUTTON).disabled
 
 
 @pytest.fixture
@@ -234,10 +239,10 @@ def test_the_last_result_of_each_kind_is_shown_together(open_page: Open, databas
     keep(on_gpu(id="1" * 12, started=86_400.0))
     keep(record("cuda", copy("1 GiB", 2**30, 3e12), id="2" * 12, started=172_800.0))
     keep(record("cuda", square("bf16", 8192, 9e14), id="3" * 12, started=259_200.0, facts=CPU_FACTS))
-    app = open_page(StillRunner(), WITH_GPU, d_roof="true", d_every="true")
+    app = open_page(StillRunner(), WITH_GPU, d_roof="true")
     said = words(app)
     dates = [f"1970-01-0{day}" for day in (1, 2, 3)]
-    parts = ("3 TB/s", "flash, forward", "one layer of Ours", "620 TFLOP/s", "p_rmem=3+TB", *dates)
+    parts = ("3 TB/s", "flash, forward", "one Ours layer", "620 TFLOP/s", "p_rmem=3+TB", *dates)
     assert [part for part in parts if part not in said] == []
     assert "900 TFLOP/s" not in said, "of another device"
     assert "4 TB/s" not in said, "a newer one has taken its place"
@@ -247,13 +252,13 @@ def test_a_file_of_results_that_cannot_be_read_or_written_is_said(open_page: Ope
     keep(on_gpu())
     (database.parent / "measured.json").write_text("[{")
     said = words(open_page(StillRunner(), WITH_GPU))
-    assert "cannot be read" in said
+    assert message("measure.unreadable") in said
     assert "670 TFLOP/s" not in said, "as before the first measurement"
     (database.parent / "measured.json").unlink()
     (database.parent / "measured.json").mkdir()
     keeper = running.Keeper()
     keeper(seen(on_gpu()))
-    assert "cannot be kept" in keeper.problem
+    assert isinstance(keeper.problem, Message)
 
 
 def test_links_with_panels_that_are_gone_open(open_page: Open) -> None:

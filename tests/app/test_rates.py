@@ -59,7 +59,7 @@ def test_the_last_measurement_of_the_plans_accelerator_can_be_chosen(monkeypatch
 
 @pytest.mark.parametrize(("gpu", "offered"), [("H100 SXM", True), ("A100 SXM 80 GB", False)])
 def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu = Cpu("a processor", "", 2, None)
+    cpu = Cpu("a processor", "", "", 2, None)
     here = Machine((Gpu("NVIDIA H100 80GB HBM3", 85_045_968_896.0, 700.0),), cpu, "")
     monkeypatch.setattr(device, "machine", lambda: here)
     app = opened(COMPUTE, {"gpu": gpu})

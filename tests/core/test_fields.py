@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.benchmark.form import measure_form
 from core.budget.equations import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, clipped, optional, quantity, slider, switch
 from core.limits import limit
@@ -36,6 +35,7 @@ from core.training.precision import POLICIES, find_policy
 from core.units import LENGTHS, QuantityError, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
+from pages.measure.form import measure_form
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
 from tests.every import every

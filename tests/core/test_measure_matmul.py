@@ -16,15 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.benchmark import choices
-from core.benchmark.choices import LARGEST
 from core.benchmark.points import Item, Outcome, Point, Refusal
-from core.benchmark.programme import CPU_DTYPES, DTYPES, LayerShape
-from core.benchmark.shape import layer_shape
+from core.benchmark.programme import CPU_DTYPES, DTYPES, SIZES
 from core.benchmark.timing import matmul
 from core.benchmark.timing.bench import MIN_RUNS, Bench, SkippedError
 from core.benchmark.timing.numerics import NUMERICS, KernelOperand, e2m1_codes, e2m1_values, rounded
-from core.models.catalog import CATALOG
-from core.models.parameters import parameters
 from core.products import matmul_flop
 from tests.core import measured_cases
 from tests.core.timing_bench import bench, measured, programme, stand_in
@@ -175,7 +171,6 @@ def test_a_wrong_result_is_refused(factor: float) -> None:
     outcome = measure(bench(stand_in(mm=mm)), item("bf16"))
     assert isinstance(outcome, Refusal)
     assert outcome.why == "refused"
-    assert "wrong result" in outcome.text
 
 
 def test_tf32_is_measured_where_it_is() -> None:
@@ -350,46 +345,25 @@ def test_a_hiccup_does_not_decide() -> None:
 
 # ------------------------------------------------------------------------------------------ what there is to measure
 
-LLAMA = layer_shape(CATALOG["Llama 3 8B"].spec, "Llama 3 8B", 2048, 2)
-MIXTRAL = layer_shape(CATALOG["Mixtral 8x7B"].spec, "Mixtral 8x7B", 2048, 1)
 
-
-def test_the_plans_shapes_are_all_of_a_dense_model() -> None:
-    """Two FLOP for each token and each parameter in a matrix: what is left out are norms and the input table."""
-    spec = CATALOG["Llama 3 8B"].spec
-    shapes = dict(matmul.layer_matmuls(LLAMA))
-    assert set(shapes) == {"QKV", "output", "FFN up", "FFN down", "head"}
-    assert {label for label, _ in matmul.layer_matmuls(MIXTRAL)} == {"QKV", "output", "head"}, "no experts"
-    flop = {label: matmul_flop(*shape) for label, shape in shapes.items()}
-    whole = spec.layers * (sum(flop.values()) - flop["head"]) + flop["head"]
-    left_out = spec.vocab * spec.hidden + (2 * spec.layers + 1) * spec.hidden
-    assert whole == 2 * LLAMA.tokens * (parameters(spec).total - left_out)
-
-
-@pytest.mark.parametrize("layer", [None, LLAMA, MIXTRAL])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_every_item_is_told_from_the_others(device: Any, layer: LayerShape | None) -> None:
-    programme = choices.programme("all", device, LARGEST[device], 0.1, layer)
+def test_every_item_is_told_from_the_others(device: Any) -> None:
+    programme = choices.programme("all", device, SIZES[device][-1], 0.1)
     found = matmul.items(programme)
-    assert len({one.key for one in found}) == len(found)
-    squares = [one for one in found if one.label.startswith("n = ")]
-    assert len(squares) == len(programme.dtypes) * len(programme.sizes)
+    assert len({one.key for one in found}) == len(found) == len(programme.dtypes) * len(programme.sizes)
     for dtype in programme.dtypes:
-        sizes = [one.shape[0] for one in squares if one.name == dtype]
-        assert sizes == sorted(programme.sizes)
-    assert {one.name for one in found if one not in squares} <= {"bf16"}
+        assert [one.shape[0] for one in found if one.name == dtype] == sorted(programme.sizes)
     assert set(NUMERICS) == set(DTYPES)
 
 
-def test_where_bf16_is_refused_the_plans_shapes_are_measured_in_another_dtype() -> None:
+def test_where_bf16_is_refused_another_dtype_is_sustained() -> None:
     no = Refusal(item=item("bf16"), why="refused", text="no")
     late = Refusal(item=item("bf16"), why="skipped", text="too slow")
-    shape, square = item("bf16", label="QKV"), item("bf16", regime="sustained")
-    assert matmul.instead(shape, [no]).name == "fp32"
-    assert matmul.instead(square, [no]).name == "fp32"
+    long = item("bf16", regime="sustained")
+    assert matmul.instead(long, [no]).name == "fp32"
     assert matmul.instead(item("bf16", 128), [no]).name == "bf16"
-    assert matmul.instead(shape, [no, late]).name == "bf16"
-    assert matmul.instead(shape, []).name == "bf16"
+    for outcomes in ([no, late], []):
+        assert matmul.instead(long, outcomes).name == "bf16"
     for dtype, rates in (("fp16", (8e12, 5e13)), ("fp32", (8e12, 1e11))):
         tried = [measured_cases.square(name, 4096, rate) for name, rate in zip(("fp32", "fp16"), rates, strict=True)]
-        assert {matmul.instead(one, [no, *tried]).name for one in (shape, square)} == {dtype}
+        assert matmul.instead(long, [no, *tried]).name == dtype

@@ -12,6 +12,7 @@ from core.benchmark.datasheet import datasheet_of
 from core.benchmark.points import DeviceFacts, Outcome, Point, Refusal, Regime
 from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.benchmark.record import Record
+from core.messages import Message
 from core.planning.form.measured_rates import with_measured_rates
 from core.planning.form.plan_form import plan_from
 from core.planning.form.whole_run import ORIGIN
@@ -47,6 +48,10 @@ def of(*outcomes: Outcome, facts: DeviceFacts = H100) -> MeasuredRates:
     return measured_rates(record(outcomes, facts))
 
 
+def reasons(found: MeasuredRates) -> list[Message]:
+    return [reason for one in found.selected for reason in one.reasons]
+
+
 def test_the_fastest_of_the_large_squares_is_the_rate() -> None:
     squares = [
         square("bf16", n, rate) for n, rate in ((256, 9e14), (4095, 1e14), (4096, 6e14), (8192, 7e14), (16384, 6.6e14))
@@ -56,17 +61,15 @@ def test_the_fastest_of_the_large_squares_is_the_rate() -> None:
     assert found.rates.matmul8 == pytest.approx(1.2e15)
     assert found.rates.matmul4 == pytest.approx(4e15)
     assert found.rates.memory == pytest.approx(2.9e12)
-    assert found.taken[0].point is not None
-    assert found.taken[0].point.shape[0] == 8192
-    assert found.refusals == ()
+    assert found.selected[0].point is not None
+    assert found.selected[0].point.shape[0] == 8192
+    assert reasons(found) == []
 
 
 def test_a_dtype_that_the_device_refuses_is_told_from_one_that_was_not_tried() -> None:
     no = measured_cases.refusal("fp8", 8192, "no")
-    tried, not_tried = (of(square("bf16", 8192, 7e14), *more).refusals[0] for more in ((no,), ()))
-    assert tried != not_tried
-    assert "fp8" in tried
-    assert "fp8" in not_tried
+    tried, not_tried = (reasons(of(square("bf16", 8192, 7e14), *more))[0] for more in ((no,), ()))
+    assert (tried.id, not_tried.id) == ("measure.rate.refused", "measure.rate.no_matmul")
 
 
 def test_the_sustained_rate_counts_before_the_others() -> None:
@@ -90,8 +93,7 @@ def test_a_burst_is_predicted_by_bursts(monkeypatch: pytest.MonkeyPatch) -> None
     plain, short = measured_rates(both), measured_rates(both, "burst")
     assert [rate for _, rate in plain.rates.known] == pytest.approx([6e14, 1.1e15, 5e15])
     assert [rate for _, rate in short.rates.known] == pytest.approx([7e14, 1.3e15, 5e15])
-    regimes = [("sustained" in remark, "burst" in remark) for remark in plain.remarks[:3]]
-    assert regimes == [(True, False), (True, False), (False, True)]
+    assert [one.point and one.point.item.regime for one in plain.selected] == ["sustained", "sustained", "burst", None]
     used: list[Any] = []
     monkeypatch.setattr(predicted_measured, "predict_layer", lambda *_, rates, **__: used.append(rates))
     predicted_measured.predicted_against_measured(both)
@@ -107,8 +109,8 @@ def test_a_slice_gives_no_plan_its_rates(name: str, memory: int) -> None:
     found = record([square("bf16", 8192, 9e13), copy(2e9, 3e11)], part)
     assert measured_rates(found).rates.known
     assert with_measured_rates(found) == {}
-    assert datasheet_of(found).part
-    assert not datasheet_of(record([square("bf16", 8192, 9e13)])).part
+    assert datasheet_of(found).is_slice
+    assert not datasheet_of(record([square("bf16", 8192, 9e13)])).is_slice
 
 
 def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None:
@@ -134,7 +136,7 @@ def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None
 def test_what_is_left_aside_is_said(outcome: Outcome) -> None:
     found = of(outcome)
     assert found.rates.known == ()
-    assert len(found.refusals) == 4
+    assert all(one.reasons for one in found.selected)
 
 
 def test_on_a_cpu_the_fastest_square_and_the_largest_copy_count() -> None:

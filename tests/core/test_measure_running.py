@@ -36,14 +36,14 @@ POINT = point(ITEMS[0], 2e-3, flop=2.0 * 128**3, relative_error=1e-7, after=Stat
 REFUSAL = Refusal(item=ITEMS[1], why="refused", text="RuntimeError: not here")
 START = [Started(method=METHOD, torch="2.13.0"), DeviceFound(facts=CPU, in_use="2 other processes")]
 FOUND, REFUSED, DONE = Tried(outcome=POINT), Tried(outcome=REFUSAL), Done(elapsed_s=1.0)
-HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
+HALF_WAY = Progress(item=ITEMS[1], fraction=0.5)
 
 # ------------------------------------------------------------------------------------------ lines
 
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Started, method=TEXT, torch=TEXT),
     st.builds(DeviceFound, facts=DEVICES),
-    st.builds(Progress, item=cases.ITEMS, phase=TEXT, fraction=st.floats(0, 1)),
+    st.builds(Progress, item=cases.ITEMS, fraction=st.floats(0, 1)),
     st.builds(Tried, outcome=OUTCOMES),
     st.builds(Done, elapsed_s=AMOUNT),
 )

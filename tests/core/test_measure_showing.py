@@ -4,47 +4,75 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
+from core.benchmark.best import best_squares, headline_square
+from core.benchmark.datasheet import best_published, datasheet_of, peak_of
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Point, State
-from core.views.benchmark import charts, matmul, others, roofline
+from core.benchmark.record import Record, merge_records
+from core.benchmark.roofline import Roof, measured_roof, placed_points
+from core.messages import Message
+from core.views.benchmark import charts, roofline, tables, text
 from core.views.common import dot_labels
 from core.views.common.palette import LIGHT
-from tests.core.measured_cases import H200, item, on_gpu, point, record, refusal, square
+from tests.core.measured_cases import H200, copy, item, on_gpu, point, record, refusal, square
 
 GPU = on_gpu()
 
 
+def cells(found: Record, name: str) -> dict[str, str]:
+    """A column of the table of dtypes, by dtype."""
+    headings, rows = tables.dtype_table(found)
+    at = next(i for i, heading in enumerate(headings) if isinstance(heading, Message) and heading.id.endswith(name))
+    return {row[0]: row[at] for row in rows}
+
+
+def ids(messages: Iterable[str]) -> list[str]:
+    return [one.id for one in messages if isinstance(one, Message)]
+
+
+def is_disturbed(found: Record) -> bool:
+    return "measure.doubt.inconsistent" in [line.id for doubt in text.doubts(found) for line in doubt]
+
+
 def test_rates_whose_runs_do_not_agree_are_not_compared_with_fp32() -> None:
-    at = matmul.headings(GPU).index("Times fp32") - len(matmul.headings(GPU))
     for wide in ("fp32", "bf16"):
         found = [square(name, 1024, 1e11, spread=4.0 if name == wide else 1.1) for name in ("fp32", "bf16", "fp64")]
-        cells = {row[0]: row[at] for row in matmul.rows(record("cuda", *found))}
-        assert cells["fp32"] == "1 ×"
-        assert cells["bf16"] == "unknown"
-        assert cells["fp64"] == ("unknown" if wide == "fp32" else "1 ×")
+        compared = cells(record("cuda", *found), ".fp32")
+        known = {name for name, cell in compared.items() if not ids([cell])}
+        assert known == ({"fp32"} if wide == "fp32" else {"fp32", "fp64"})
 
 
-def _step(rate: float, note: str) -> Point:
-    return point(item("layer", "step", "eager", (1, 512)), 1e10 / rate, flop=1e10, bytes=1e4, note=note)
+def test_an_uneven_headline_is_no_rate_and_other_uneven_rates_are_doubted() -> None:
+    even, uneven = square("fp32", 1024, 1e11), square("fp32", 1024, 1e11, spread=4.0)
+    other = square("bf16", 1024, 1e11, spread=4.0)
+    assert text.answer(record("cpu", uneven))[0].id == "measure.answer_spread"
+    assert text.answer(record("cpu", even, other))[0].id == "measure.answer"
+    (doubt,) = text.doubts(record("cpu", even, other))
+    assert doubt[0].id == "measure.doubt.spread"
+    assert text.doubts(record("cpu", even)) == text.doubts(record("cpu", uneven)) == []
+
+
+def _step(rate: float, dtype: str) -> Point:
+    return point(item("layer", "step", "eager", (1, 512)), 1e10 / rate, flop=1e10, bytes=1e4, dtype=dtype)
 
 
 @pytest.mark.parametrize(("device", "n"), [("cpu", 1024), ("cuda", 4096)])
 def test_what_runs_above_the_squares_is_the_roof_and_is_said(device: DeviceKind, n: int) -> None:
     slow = square("fp32", n, 3.36e10)
-    found = record(device, slow, _step(4.53e11, "in fp32, fused AdamW"))
-    assert roofline.measured(found, 1e10).peaks == {"fp32": pytest.approx(4.53e11)}
-    assert matmul.disturbed(found)
-    assert roofline.measured(found, 1e10).place(found.points[-1]).attainable >= found.points[-1].rate
-    for other in (_step(3.5e10, "in fp32"), _step(4.53e11, "in bf16, fused AdamW")):
-        assert matmul.disturbed(record(device, slow, other)) == "", "alike, or of another dtype"
-    assert matmul.disturbed(record(device, square("fp32", 64, 1e9), _step(4.53e11, "in fp32"))) == "", "a small square"
+    found = record(device, slow, _step(4.53e11, "fp32"))
+    assert measured_roof(found, 1e10).peaks == {"fp32": pytest.approx(4.53e11)}
+    assert is_disturbed(found)
+    assert measured_roof(found, 1e10).place(found.points[-1]).attainable >= found.points[-1].rate
+    for other in (_step(3.5e10, "fp32"), _step(4.53e11, "bf16")):
+        assert not is_disturbed(record(device, slow, other)), "alike, or of another dtype"
+    assert not is_disturbed(record(device, square("fp32", 64, 1e9), _step(4.53e11, "fp32"))), "a small square"
 
 
 @pytest.mark.parametrize(
@@ -63,58 +91,57 @@ def test_a_wider_dtype_well_above_a_narrower_one_is_marked(
     device: DeviceKind, wide: str, narrow: str, times: float, marked: str
 ) -> None:
     found = record(device, square(wide, 4096, times * 1e12), square(narrow, 4096, 1e12))
-    assert [row[0] for row in matmul.rows(found) if "disturbed" in " ".join(row)] == [marked] * bool(marked)
-    assert bool(matmul.disturbed(found)) == bool(marked)
+    inconsistent = [name for name, cell in cells(found, ".fp32").items() if "measure.table.inconsistent" in ids([cell])]
+    assert inconsistent == [marked] * bool(marked)
+    assert is_disturbed(found) == bool(marked)
 
 
 def test_the_headline_is_bf16_on_a_gpu_and_fp32_on_a_cpu() -> None:
     both = (square("fp32", 1024, 1e11), square("bf16", 1024, 4e11))
-    assert [matmul.headline(record(kind, *both)).item.name for kind in ("cpu", "cuda")] == ["fp32", "bf16"]  # type: ignore[arg-type, union-attr]
-    assert matmul.headline(record("cuda", square("fp8", 1024, 1e15))).item.name == "fp8"  # type: ignore[union-attr]
-    assert matmul.headline(record("cuda", refusal("bf16", 1024, "no"))) is None
+    for kind, timed, dtype in (
+        ("cpu", both, "fp32"),
+        ("cuda", both, "bf16"),
+        ("cuda", [square("fp8", 99, 1e15)], "fp8"),
+    ):
+        top = headline_square(record(kind, *timed))  # type: ignore[arg-type]
+        assert top
+        assert top.item.name == dtype
+    assert headline_square(record("cuda", refusal("bf16", 1024, "no"))) is None
 
 
-def test_the_table_has_as_many_cells_as_headings_and_peaks_of_their_own_dtype() -> None:
-    for found in (GPU, record("cpu", square("fp32", 512, 1e11), square("fp64", 512, 5e10))):
-        for row in matmul.rows(found):
-            assert len(row) == len(matmul.headings(found))
+def test_peaks_are_those_of_the_dtype() -> None:
     sheet = datasheet_of(GPU)
     assert peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
     assert peak_of(sheet, "fp8 fast") == peak_of(sheet, "fp8") > 0
     assert math.isnan(peak_of(sheet, "nvfp4"))
-    assert best_by_others(sheet, "bf16") == sheet.rows[0].best_measured("bf16")
+    assert best_published(sheet, "bf16") == sheet.rows[0].best_measured("bf16")
 
 
 @pytest.mark.parametrize(("rate", "shown"), [(1.6e14, False), (1.5e15, True)])
 def test_int8_has_a_share_only_where_its_units_may_have_run(rate: float, shown: bool) -> None:
     found = record("cuda", square("int8", 8192, rate), square("bf16", 8192, 7e14))
-    at = matmul.headings(found).index("Of the peak")
-    shares = {row[0]: row[at] for row in matmul.rows(found)}
-    assert shares["bf16"].endswith("%")
-    assert shares["int8"].endswith("%") == shown
-    assert shares["int8"] != "unknown", "its datasheet has it"
-    assert ("1.98 POP/s" in " ".join(matmul.remarks(found))) != shown
-    assert [not math.isnan(bar.peak) for bar in matmul.bars(found)] == [shown, True]
-    assert sum("int8, H200" in one.title for one in matmul.explanations(found)) == shown
+    shares = cells(found, ".share")
+    assert ids([shares["bf16"]]) == []
+    assert ids([shares["int8"]]) == ([] if shown else ["measure.table.not_compared"]), "its datasheet has a peak"
+    assert ("measure.notice.int8" in ids(text.notices(found))) != shown
+    assert [not math.isnan(bar.peak) for bar in charts.bars_of(found)] == [shown, True]
+    assert sum("int8, H200" in one.title for one in text.explanations(found)) == shown
 
 
 def test_rates_of_integers_are_operations_per_second_everywhere() -> None:
     found = record("cuda", *(square(name, n, 2e15) for name in ("int8", "bf16") for n in (4096, 8192)))
-    tables = (matmul.headings(found), matmul.rows(found)), (others.headings(found.points), others.rows(found.points))
-    for headings, rows in tables:
-        at = next(i for i, name in enumerate(headings) if name in ("Median", "Rate"))
+    for headings, rows in (tables.dtype_table(found), tables.points_table(found.points)):
+        at = next(i for i, name in enumerate(headings) if isinstance(name, Message) and name.id.endswith(".rate"))
         units = {row[0]: row[at].unit for row in rows}  # type: ignore[attr-defined]
         assert units == {"int8": "OP/s", "bf16": "FLOP/s"}
-    drawn = [charts.rates(matmul.bars(found), LIGHT), charts.curves(found, LIGHT)]
-    texts = [matmul.chart_alt(found), charts.curves_alt(found), *_texts(drawn)]
+    drawn = [charts.rates(charts.bars_of(found), LIGHT), charts.curves(found, LIGHT)]
+    texts = [*text.answer(found)[1], *_texts(drawn)]
     for name, unit in (("int8", "OP/s"), ("bf16", "FLOP/s")):
-        of = re.compile(rf"\b{name}\b[^;,]*?[GTP]?(\w+/s)")
-        assert {match.lstrip("GTP") for text in texts for match in of.findall(text)} == {unit}
-    opened = [step for step in matmul.explanations(found) if "int8" in step.title]
+        of = re.compile(rf"\b{name}(?! in)\b[^;)]*?[GTP]?(\w+/s)")
+        assert {match.lstrip("GTP") for one in texts for match in of.findall(one)} <= {unit}
+    opened = [step for step in text.explanations(found) if "int8" in step.title]
     assert opened
-    assert not [
-        text for step in opened for text in (step.text, *(term.text for term in step.terms)) if "FLOP/s" in text
-    ]
+    assert not [one for step in opened for one in (step.text, *(term.text for term in step.terms)) if "FLOP/s" in one]
 
 
 def _texts(drawn: Any) -> list[str]:
@@ -122,7 +149,7 @@ def _texts(drawn: Any) -> list[str]:
     if isinstance(drawn, str):
         return [drawn]
     parts = drawn.values() if isinstance(drawn, dict) else drawn if isinstance(drawn, (list, tuple)) else ()
-    return [text for part in parts for text in _texts(part)]
+    return [one for part in parts for one in _texts(part)]
 
 
 def test_power_clocks_and_limits_are_those_that_held() -> None:
@@ -133,23 +160,34 @@ def test_power_clocks_and_limits_are_those_that_held() -> None:
     }
     facts = H200.model_copy(update={"enforced_limit_w": 500.0})
     long = square("bf16", 8192, 6e14, regime="sustained", mean_power_w=498.0, **states)
-    text = " ".join(matmul.remarks(record("cuda", square("bf16", 8192, 7e14, **states), long, facts=facts)))
-    assert "498 W" in text
-    assert "500 W" in text
-    for wrong in ("333 W", "120 W", "700 W"):
-        assert wrong not in text
-    assert "the power limit" in text
-    assert "the temperature limit" in text
-    assert "hardware" not in text
+    found = record("cuda", square("bf16", 8192, 7e14, **states), long, facts=facts)
+    (clock,) = text.notices(found)
+    assert (clock.values["share"], clock.values["top"]) == (pytest.approx(1400 / 1980), 1980)
+    assert ids(clock.values["reasons"]) == ["measure.clock.power", "measure.clock.temperature"]
+    (power,) = [one for one in text.method_notes("cuda", found) if one.id == "measure.conditions.power_limit"]
+    assert (power.values["power"], power.values["limit"]) == (498, 500)
+    assert text.answer(found)[1][1].values["rate"].value == pytest.approx(6e14)
 
 
-def test_a_matmul_stands_under_a_peak_of_its_own_dtype_or_nowhere() -> None:
-    qkv = item("matmul", "bf16", "QKV", (512, 768, 2304))
-    shape = point(qkv, 1e-3, flop=2 * 512 * 768 * 2304, bytes=6e6)
-    other = record("cuda", square("fp32", 4096, 5e13), shape)
-    assert roofline.rows(other, roofline.measured(other, 3e12)) == ()
-    sure = record("cuda", square("bf16", 4096, 6e14), shape)
-    assert len(roofline.rows(sure, roofline.measured(sure, 3e12))) == 1
+def test_what_a_record_lacks_comes_from_the_newest_other_that_is_alike() -> None:
+    newest = record("cuda", square("bf16", 8192, 6e14))
+    used = record("cuda", copy("1 GiB", 2**30, 1e12), in_use="another process")
+    old, older = (record("cuda", copy("1 GiB", 2**30, rate), square("fp32", 4096, 1e13)) for rate in (4e12, 3e12))
+    other = record("cuda", copy("1 GiB", 2**30, 5e12), facts=H200.model_copy(update={"name": "another"}))
+    merged = merge_records([newest, used, other, old, older])
+    assert [p.item.kind for p in merged.points] == ["matmul", "memory"]
+    assert merged.points[1].bandwidth == pytest.approx(4e12)
+    assert [p.item.name for p in best_squares(merged)] == ["bf16"]
+    assert merge_records([old, newest]) == old
+
+
+def test_squares_stand_under_a_peak_of_their_own_dtype_or_nowhere() -> None:
+    found = record("cuda", square("fp32", 4096, 5e13), square("fp8", 4096, 1e15), square("fp64", 4096, 1e13))
+    assert [p.item.name for p in placed_points(found, measured_roof(found, 3e12))] == ["fp32"]
+    oblong = item("matmul", "bf16", "QKV", (512, 768, 2304))
+    other = point(oblong, 1e-3, flop=2 * 512 * 768 * 2304, bytes=6e6)
+    older = record("cuda", square("bf16", 4096, 5e14), other)
+    assert len(placed_points(older, measured_roof(older, 3e12))) == 1
 
 
 @given(
@@ -164,7 +202,7 @@ def test_each_label_of_a_roofline_is_beside_its_own_dot_or_tied_to_it(
         for i, (at, rate, long) in enumerate(dots)
     ]
     found = record("cuda", square("bf16", 4096, 5e14), *timed)
-    drawn = roofline.picture(found, roofline.measured(found, 3e12), roofline.Roof({}, math.nan), LIGHT)["layout"]
+    drawn = roofline.picture(found, measured_roof(found, 3e12), Roof({}, math.nan), LIGHT)["layout"]
     (left, right), (low, high) = drawn["xaxis"]["range"], drawn["yaxis"]["range"]
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -195,7 +233,7 @@ def test_dots_that_are_apart_all_have_their_names() -> None:
         for i in range(5)
     ]
     found = record("cuda", square("bf16", 4096, 5e14), *timed)
-    drawn = roofline.picture(found, roofline.measured(found, 3e12), roofline.Roof({}, math.nan), LIGHT)["layout"]
+    drawn = roofline.picture(found, measured_roof(found, 3e12), Roof({}, math.nan), LIGHT)["layout"]
     texts = " ".join(note["text"] for note in drawn["annotations"])
     assert [p.item.name for p in timed if p.item.name not in texts] == []
 
@@ -207,7 +245,7 @@ def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, flo
         square("bf16", 4096, 5e14),
         *(point(item("attention", f"op {i}", "x"), s, flop=f, bytes=b) for i, (s, f, b) in enumerate(points)),
     )
-    roof = roofline.measured(found, 3e12)
-    drawn = roofline.picture(found, roof, roofline.Roof({}, math.nan), LIGHT)
-    assert sum(len(trace["x"]) for trace in drawn["data"] if trace["mode"] == "markers") == len(points)
-    assert len(roofline.rows(found, roof)) == len(points)
+    roof = measured_roof(found, 3e12)
+    drawn = roofline.picture(found, roof, Roof({}, math.nan), LIGHT)
+    assert sum(len(trace["x"]) for trace in drawn["data"] if trace["mode"] == "markers") == len(points) + 1
+    assert len(tables.roofline_table(found, roof)[1]) == len(points) + 1

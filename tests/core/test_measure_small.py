@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 import torch
 
-from core.benchmark.points import Point, Refusal
+from core.benchmark.points import Point
 from core.benchmark.programme import SIZES
 from core.benchmark.timing import memory
 from core.benchmark.timing.timers import QueuedTimer
-from tests.core.timing_bench import FakeCuda, bench, measured, programme, stand_in
+from tests.core.timing_bench import FakeCuda, bench, measured, programme, refusal, stand_in
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,18 +40,13 @@ def test_a_copy_that_arrives_torn_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         return self
 
     monkeypatch.setattr(torch.Tensor, "copy_", torn)
-    found = measured(memory, memory.items(programme())[0], programme())
-    assert isinstance(found, Refusal)
-    assert found.text.startswith("wrong result")
+    assert refusal(memory, memory.items(programme())[0]).id == "measure.refused.copy"
 
 
 def test_what_does_not_fit_is_skipped_before_it_is_tried() -> None:
     small = bench(room=1000)
     for item in memory.items(programme()):
-        found = measured(memory, item, programme(), small)
-        assert isinstance(found, Refusal)
-        assert found.why == "skipped"
-        assert "1,000 B is free" in found.text
+        assert refusal(memory, item, on=small).values["free"] == 1000
 
 
 @pytest.mark.parametrize(("launch_cycles", "sleeps"), [(10_000, 1), (30_000, 2), (70_000, 3)])

@@ -10,10 +10,11 @@ import torch
 
 from core.benchmark import device
 from core.benchmark.device import DeviceKind
-from core.benchmark.points import Item, Outcome, State
+from core.benchmark.points import Item, Outcome, Refusal, State
 from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.bench import Bench, attempt
+from core.benchmark.timing.bench import Bench, RefusedError, SkippedError, attempt
 from core.benchmark.timing.timers import cpu_timer
+from core.messages import Message
 
 TINY = LayerShape(
     model="tiny", hidden=64, heads=4, kv_heads=2, head_dim=16, ffn=96, gated=True, vocab=100, seq_len=32, micro_batch=2
@@ -27,8 +28,8 @@ BF16, FP32 = 2, 4
 
 def processor(monkeypatch: pytest.MonkeyPatch, element: int) -> int:
     """Have a processor with, or without, instructions for bf16; gives the bytes that it computes in."""
-    detail = "bf16 instructions: amx_bf16" if element == BF16 else device.no_instructions("bf16")
-    monkeypatch.setattr(device, "cpu", lambda: device.Cpu("a processor", detail, 2, None))
+    bf16 = "amx_bf16" if element == BF16 else ""
+    monkeypatch.setattr(device, "cpu", lambda: device.Cpu("a processor", bf16, "", 2, None))
     return element
 
 
@@ -45,9 +46,23 @@ def measured(module: ModuleType, item: Item, asked: Programme, on: Bench | None 
     """What becomes of one item."""
     here = on or bench()
     said: list[float] = []
-    found = attempt(here, item, lambda: module.prepare(here, asked, item), lambda _, fraction: said.append(fraction))
+    found = attempt(here, item, lambda: module.prepare(here, asked, item), said.append)
     assert said == sorted(said)
     return found
+
+
+def refusal(module: ModuleType, item: Item, asked: Programme | None = None, on: Bench | None = None) -> Message:
+    """Why an item is not measured, which `attempt` keeps as a text."""
+    asked, here = asked or programme(), on or bench()
+    with pytest.raises((SkippedError, RefusedError)) as raised:
+        module.prepare(here, asked, item)
+    found = measured(module, item, asked, here)
+    why = "skipped" if raised.type is SkippedError else "refused"
+    assert isinstance(found, Refusal)
+    assert (found.why, found.text) == (why, str(raised.value))
+    (reason,) = raised.value.args
+    assert isinstance(reason, Message)
+    return reason
 
 
 def stand_in(**instead: Any) -> Any:

@@ -25,15 +25,15 @@ from pathlib import Path
 
 import torch
 
-from core.benchmark.choices import programme, usual_seconds
+from core.benchmark.choices import programme
 from core.benchmark.datasheet import datasheet_of
-from core.benchmark.points import Point
-from core.benchmark.programme import SIZES
+from core.benchmark.programme import KINDS, SECONDS, SIZES
 from core.benchmark.record import Record
 from core.benchmark.running.jobs import Runner
 from core.rows import read_rows
 from core.step_time.predicted_measured import predicted_against_measured
 from core.units import format_bytes, format_duration, format_quantity
+from core.views.benchmark.tables import points_table, step_table
 from tests.gpu.cases import CASES, MORE, Case, Predicted, predicted
 from tests.gpu.checks import Check, of_probe, of_record
 from tests.gpu.training import Measured
@@ -138,7 +138,7 @@ def probe(name: str, seconds: float = PROBE_S) -> tuple[list[Check], str]:
 
 def cancelled(runner: Runner) -> Check:
     """Whether a measurement under way ends soon when it is cancelled."""
-    job, _ = runner.start(programme("dtypes", "cuda", SIZES["cuda"][-1], usual_seconds("cuda")))
+    job, _ = runner.start(programme("dtypes", "cuda", SIZES["cuda"][-1], SECONDS["cuda"]))
     begun = time.monotonic()
     while time.monotonic() - begun < PROBE_S and (seen := runner.poll(job.id)) and not seen.record.outcomes:
         time.sleep(0.2)
@@ -219,25 +219,6 @@ def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(f"{c:<{w}}" for c, w in zip(line, widths, strict=True)) for line in (headings, *lines))
 
 
-def of_point(point: Point) -> tuple[str, ...]:
-    """A measured item in cells: what, how long, and the rate that it has."""
-    rate = (
-        format_quantity(point.rate, "flop_per_s", 3)
-        if point.flop
-        else format_quantity(point.bandwidth, "bytes_per_s", 3)
-    )
-    wrong = "" if point.relative_error is None else f"{point.relative_error:.1e}"
-    return (
-        point.item.kind,
-        point.item.name,
-        point.item.label,
-        format_duration(point.median_s, 3),
-        rate,
-        wrong,
-        point.note,
-    )
-
-
 def main() -> None:
     """Measure, train, compare, and write it down."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -256,16 +237,14 @@ def main() -> None:
     for name in ("launch", "timers"):
         tell(out, name, *probe(name))
     kept = arguments.measured
-    record = (
-        Record.model_validate_json(kept.read_bytes()) if kept else measurement(Runner(), usual_seconds("cuda"), keep)
-    )
+    record = Record.model_validate_json(kept.read_bytes()) if kept else measurement(Runner(), SECONDS["cuda"], keep)
     keep(record)
-    print(table(("Kind", "What", "Which", "Median", "Rate", "Error", "Note"), [of_point(p) for p in record.points]))
+    for kind in KINDS:
+        print(kind, table(*points_table([p for p in record.points if p.item.kind == kind])), sep="\n")
     for refusal in record.refusals:
         print(f"{refusal.item.kind} {refusal.item.name} {refusal.item.label}: {refusal.why}: {refusal.text}")
     layers, why = predicted_against_measured(record)
-    for layer in layers:
-        print("one layer:", *layer.cells, sep="  ")
+    print(table(*step_table(layers)))
     tell(out, "measurement", list(of_record(record)))
     for name in ("failures", "hidden", "silent"):
         tell(out, name, *probe(name))

@@ -27,11 +27,10 @@ class DeviceFound(Checked):
 
 
 class Progress(Checked):
-    """What is being done to an item, and how far it is, 0 to 1."""
+    """Which item is being measured, and how far it is, 0 to 1."""
 
     event: Literal["progress"] = "progress"
     item: Item
-    phase: Text
     fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 

@@ -27,7 +27,7 @@ from core.benchmark.timing import kinds, matmul
 from core.benchmark.timing.bench import Bench, attempt
 from core.benchmark.timing.timers import CudaTimer, QueuedTimer, cpu_timer
 from core.jobs.process import end_with_parent
-from core.units import format_bytes
+from core.messages import message
 
 _PROGRESS_EVERY_S = 0.25
 _NICE = 5
@@ -44,12 +44,12 @@ class Reporter:
         """Write ``event`` now."""
         print(encode(event), file=self.out, flush=True)
 
-    def progress(self, item: Item, phase: str, fraction: float) -> None:
+    def progress(self, item: Item, fraction: float) -> None:
         """Write progress unless the last one is recent; the start of an item is always said."""
         now = time.monotonic()
         if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
             self.last = now
-            self.write(Progress(item=item, phase=phase, fraction=fraction))
+            self.write(Progress(item=item, fraction=fraction))
 
 
 def _gpu_state(uuid: str) -> State:
@@ -81,8 +81,8 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     try:
         timer = CudaTimer(torch, place)
     except torch.OutOfMemoryError:
-        free, total = (format_bytes(size, system="binary", digits=3) for size in torch.cuda.mem_get_info(place))
-        sys.exit(f"No room to measure: {free} of the GPU's {total} is free; other programs may hold the rest.")
+        free, total = map(float, torch.cuda.mem_get_info(place))
+        sys.exit(message("measure.no_memory", free=free, total=total))
     queued = QueuedTimer(torch, timer.empty)
     return Bench(torch, "cuda", place, timer, partial(_gpu_state, uuid), room, torch.cuda.synchronize, queued), facts
 
@@ -100,7 +100,7 @@ def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     here = device.cpu()
     facts = DeviceFacts(
         name=here.name,
-        detail=here.detail,
+        detail="",
         threads=int(torch.get_num_threads()),
         memory_bytes=here.memory_bytes,
         power_limit_w=None,
@@ -118,7 +118,7 @@ def context_lost(bench: Bench) -> str:
     try:
         bench.torch.ones(8, device=bench.place).sum().item()
     except Exception as problem:
-        return clip(f"not tried, the device's context was lost before: {problem}")
+        return clip(message("measure.skipped.context", problem=str(problem)))
     return ""
 
 
@@ -136,7 +136,7 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
         item = matmul.instead(planned, outcomes)
         why = lost
         if not why and time.monotonic() - start + kinds.item_s(programme, item) > seconds:
-            why = f"not tried, its turn came too late: one measurement takes at most {seconds:.0f} s"
+            why = message("measure.skipped.late", limit=seconds)
         if why:
             outcome: Outcome = Refusal(item=item, why="skipped", text=why)
         else:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.benchmark import device
-from core.benchmark.timing.bench import Bench, WrongError
+from core.benchmark.timing.bench import Bench, RefusedError
+from core.messages import pick_message
 
 PICKED = 48
 """Rows of a result that are compared with float64, evenly spread, so that every block of a kernel is touched."""
@@ -34,7 +35,7 @@ BF16 = Format("bf16", "bfloat16", 2, 2e-2)
 def format_of(bench: Bench) -> Format:
     """What is computed in: bf16, fp16 on a GPU without it, fp32 on a processor without instructions for bf16."""
     if bench.kind == "cpu":
-        return FP32 if device.no_instructions("bf16") in device.cpu().detail else BF16
+        return BF16 if device.cpu().bf16 else FP32
     if bench.kind == "cuda" and not bench.torch.cuda.is_bf16_supported(including_emulation=False):
         return FP16
     return BF16
@@ -55,8 +56,10 @@ def error_of(torch: Any, got: Any, right: Any) -> float:
     return float((exact(torch, got) - right).norm() / right.norm())
 
 
-def checked(error: float, tolerance: float, what: str = "relative error") -> float:
-    """``error``; raises `WrongError` where it is beyond ``tolerance``, or no number."""
+def checked(error: float, tolerance: float, what: str = "") -> float:
+    """Return ``error``. Raises `RefusedError` if it is beyond ``tolerance``, or not finite. what: of which gradient it
+    is, empty for the result."""
     if not (math.isfinite(error) and error <= tolerance):
-        raise WrongError(f"{what} {error:.1e} against float64, at most {tolerance:.0e} expected")
+        wrong = "measure.refused.gradient" if what else "measure.refused.result"
+        raise RefusedError(pick_message(wrong, tensor=what, error=error, tolerance=tolerance))
     return error

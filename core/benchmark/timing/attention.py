@@ -34,7 +34,7 @@ FORWARD, BOTH = "forward", "forward and backward"
 
 _HEADS = 16
 _DEFAULT: Mapping[DeviceKind, tuple[int, int]] = {"cpu": (512, 64), "cuda": (2048, 128)}
-"""Sequence length and head width without a plan."""
+"""Sequence length and head width without a layer."""
 
 MOST_FLOP: Mapping[DeviceKind, float] = {"cpu": 1e9, "cuda": 1e13}
 """Of one forward pass at most, so that a few runs take seconds: more is timed with fewer, then shorter sequences."""
@@ -60,7 +60,7 @@ def moved_bytes(shape: tuple[int, ...], element: float) -> float:
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
-    """Every back end, forward and with backward, at the plan's heads, or at 16 of them."""
+    """Return every back end, forward and with backward, at the heads of the program's layer, or at 16 of them."""
     backends = _ON_CPU if programme.device == "cpu" else tuple(BACKENDS)
     shape = _shape(programme)
     return tuple(
@@ -84,7 +84,7 @@ def _shape(programme: Programme) -> tuple[int, ...]:
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """The back end on random data, checked against float64 on some rows; raises `WrongError`, `TooLargeError`.
+    """Return the back end on random data, checked against float64 on some rows. Raises `RefusedError` if it is wrong.
 
     A back end that does not take the shape raises what torch raises, with the reasons that torch warns of.
     """
@@ -93,7 +93,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     back = item.label.startswith(BOTH)
     moved = moved_bytes(shape, how.bytes)
     scores = _SCORES * batch * heads * length**2 if item.name == "math" else 0.0
-    bench.need(4 * moved + scores, f"attention over {length:,} tokens")
+    bench.need(4 * moved + scores)
     torch.manual_seed(0)
     options = {"dtype": getattr(torch, how.torch_name), "device": bench.place, "requires_grad": back}
     q, k, v = (torch.randn(batch, each, length, width, **options) for each in (heads, kv_heads, kv_heads))
@@ -106,7 +106,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     right = _exact(torch, q, k, v, upstream, rows)
     error = checked(error_of(torch, out[0, : heads // kv_heads][:, rows.to(out.device)], right[0]), how.tolerance)
     if not back:
-        note, work = "", 1.0
+        work = 1.0
         call: Callable[[], object] = attend
     else:
         # The gradient that arrives is zero but in some rows, so that few rows of the square give every gradient.
@@ -114,25 +114,21 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
         got = (result[0][0, : heads // kv_heads][:, rows.to(out.device)], result[1][0, 0], result[2][0, 0])
         for name, own, exactly in zip(("queries", "keys", "values"), got, right[1:], strict=True):
             wrong = error_of(torch, own, exactly)
-            checked(wrong, _GRADIENT_TOLERANCE * how.tolerance, f"gradient of {name}: relative error")
+            checked(wrong, _GRADIENT_TOLERANCE * how.tolerance, name)
         torch.nn.init.normal_(upstream)
-        note, work = "backward counts twice forward", 3.0
+        work = 3.0
 
         def both() -> object:
             return torch.autograd.grad(attend(), (q, k, v), upstream)
 
         call = both
-    layer = programme.layer
-    if layer and (batch, length) != (layer.micro_batch, layer.seq_len):
-        shorter = f"{layer.micro_batch:,} × {layer.seq_len:,} tokens of the plan would take too long"
-        note = "; ".join(filter(None, (note, shorter)))
     return PreparedItem(
         call,
         shape,
         flop=work * forward_flop(shape),
         bytes=work * moved,
         relative_error=error,
-        note="; ".join(filter(None, (f"in {how.name}", note))),
+        dtype=how.name,
         timer=bench.queued,  # issuing a short one, backward above all, takes the host longer than the device
     )
 

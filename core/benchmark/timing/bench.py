@@ -1,13 +1,13 @@
-"""What all timing shares: times in bounded memory, and a point or a refusal at the end of it.
+"""What all timing shares: a device, a prepared item, and a point or a refusal at the end of it.
 
 Warm-up by time, one timing per run, the median as headline.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +18,10 @@ from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point, Refusal, State, clip
 from core.benchmark.timing.timers import Timer
 from core.limits import limit
-from core.units import format_bytes
+from core.messages import message
 
 MIN_RUNS = 5
 """Fewer runs than these have no spread worth showing."""
-
-MOST_TIMES = 20_000
-"""Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
 
 LONGEST_S = 0.9 * limit("measure_seconds")
 """Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
@@ -33,36 +30,8 @@ _ENERGY_S = 1.0
 _BATCH_S = 0.2
 """Between two looks at the clock at most, a quarter of an item's seconds where these are few."""
 
-Report = Callable[[str, float], None]
-"""Called with what is being done and how far the item is, 0 to 1."""
-
-
-@dataclass
-class Times:
-    """The times of any number of runs in bounded memory: beyond ``cap``, every second one is dropped, again and again.
-
-    Thinning by a fixed stride leaves percentiles what they are; ``runs`` counts all, ``best`` is the best of all.
-    """
-
-    cap: int = MOST_TIMES
-    runs: int = field(default=0, init=False)
-    best: float = field(default=math.inf, init=False)
-    times: list[float] = field(default_factory=list[float], init=False)
-    stride: int = field(default=1, init=False)
-
-    def add(self, batch: Sequence[float]) -> None:
-        """Take the times of further runs."""
-        self.times += batch[-self.runs % self.stride :: self.stride]
-        self.runs += len(batch)
-        self.best = min(self.best, *batch)
-        while len(self.times) > self.cap:
-            self.times = self.times[::2]
-            self.stride *= 2
-
-    def percentiles(self) -> tuple[float, float, float]:
-        """p10, median and p90."""
-        p10, median, p90 = np.quantile(self.times, [0.1, 0.5, 0.9])
-        return float(p10), float(median), float(p90)
+Report = Callable[[float], None]
+"""Called with how far an item is, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +65,18 @@ class Bench:
         nvidia = self.kind == "cuda" and self.torch.version.cuda
         return self.torch.cuda.get_device_capability(self.place) if nvidia else (0, 0)
 
-    def need(self, size: float, what: str) -> None:
-        """Raise `TooLargeForMemoryError` when ``size`` bytes for ``what`` are not free."""
+    def need(self, size: float) -> None:
+        """Raise `SkippedError` if ``size`` bytes are not free."""
         if size > (free := self.room()):
-            need, left = (format_bytes(each, system="binary", digits=3) for each in (size, free))
-            raise TooLargeForMemoryError(f"{what} take {need}, and {left} is free")
-
-
-class TooLargeForMemoryError(Exception):
-    """What was asked for does not fit into the memory that is free."""
+            raise SkippedError(message("measure.skipped.memory", needed=float(size), free=free))
 
 
 class SkippedError(Exception):
     """Not tried, for the reason given."""
 
 
-class WrongError(Exception):
-    """The library's result is wrong."""
-
-
 class RefusedError(Exception):
-    """The library gives something else than was asked for, and does not say so."""
+    """The library's result is wrong, or not what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +94,7 @@ class PreparedItem:
     flop: float
     bytes: float
     relative_error: float | None = None
+    dtype: str = ""
     note: str = ""
     flush: bool = True
     setting: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -145,17 +106,14 @@ class PreparedItem:
 def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: Report) -> Outcome:
     """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
     try:
-        report("checking", 0.0)
+        report(0.0)
         run = make()
         with run.setting():
             return timed(bench, item, run, report)
-    except (TooLargeForMemoryError, SkippedError) as problem:
+    except SkippedError as problem:
         return Refusal(item=item, why="skipped", text=clip(str(problem)))
     except bench.torch.OutOfMemoryError as problem:
-        text = str(problem).splitlines()[0] if str(problem) else "out of memory"
-        return Refusal(item=item, why="skipped", text=clip(text))
-    except WrongError as problem:
-        return Refusal(item=item, why="refused", text=clip(f"wrong result: {problem}"))
+        return Refusal(item=item, why="skipped", text=clip(str(problem).partition("\n")[0]))
     except RefusedError as problem:
         return Refusal(item=item, why="refused", text=clip(str(problem)))
     except Exception as problem:
@@ -175,28 +133,29 @@ def timed(bench: Bench, item: Item, run: PreparedItem, report: Report) -> Point:
     within = min(_BATCH_S, item.seconds / 4)
     start = now = time.monotonic()
     while (elapsed := now - start) < warm:
-        report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
+        report(min(0.05 + 0.95 * elapsed / whole, 1.0))
         timer(run.call, batch, flush=run.flush)
         before_it, now = now, time.monotonic()
         batch = _batch(batch, now - before_it, within)
-    times, begun, energy = Times(), now, bench.state().energy_j
-    while (elapsed := now - begun) < item.seconds or times.runs < MIN_RUNS:
-        report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
-        times.add([each / run.repeats for each in timer(run.call, batch, flush=run.flush)])
+    times, begun, energy = array("d"), now, bench.state().energy_j
+    while (elapsed := now - begun) < item.seconds or len(times) < MIN_RUNS:
+        report(min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
+        times.extend(each / run.repeats for each in timer(run.call, batch, flush=run.flush))
         before_it, now = now, time.monotonic()
         batch = _batch(batch, now - before_it, within)
     after = _state_at_work(bench, run, batch)
-    p10, median, p90 = times.percentiles()
+    p10, median, p90 = (float(each) for each in np.quantile(times, [0.1, 0.5, 0.9]))
     return Point(
         item=item,
         shape=run.shape,
         flop=run.flop,
         bytes=run.bytes,
+        dtype=run.dtype,
         median_s=median,
-        best_s=times.best,
+        best_s=min(times),
         p10_s=p10,
         p90_s=p90,
-        runs=times.runs * run.repeats,
+        runs=len(times) * run.repeats,
         duration_s=now - begun,
         relative_error=run.relative_error,
         peak_memory_bytes=run.peak() if run.peak else None,

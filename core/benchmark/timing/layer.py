@@ -22,7 +22,7 @@ from core.benchmark.points import Item
 from core.benchmark.programme import LayerShape, Programme
 from core.benchmark.timing.accuracy import FP32, Format, checked, error_of, exact, format_of
 from core.benchmark.timing.bench import Bench, PreparedItem, SkippedError
-from core.units import format_duration
+from core.messages import message
 
 NAME = "training step"
 EAGER, COMPILED = "eager", "compiled"
@@ -62,25 +62,25 @@ def items(programme: Programme) -> tuple[Item, ...]:
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """The layer with its optimizer, checked against float64, with as many of its tokens as a step takes time for.
 
-    Raises `SkippedError` where compiling takes too long, `TooLargeError` where states do not fit, `WrongError`; and
+    Raises `SkippedError` if compiling takes too long or states do not fit, `RefusedError` if a result is wrong, and
     whatever torch raises that cannot compile.
     """
     torch, shape, how = bench.torch, programme.layer or default_layer(programme.device), format_of(bench)
     if shape.experts:
-        raise SkippedError("a layer with routed experts is not timed")
+        raise SkippedError(message("measure.skipped.experts"))
     if shape.head_dim % 2:
-        raise SkippedError(f"rotary positions need an even head width, not {shape.head_dim}")
+        raise SkippedError(message("measure.skipped.odd_head", width=float(shape.head_dim)))
     torch.manual_seed(0)
     cuda = bench.kind == "cuda"
     before = torch.cuda.memory_allocated() if cuda else 0
     parameters = layer_parameters(shape)
     least = smaller(shape)[0]
-    bench.need((_STATE_BYTES + _CHECK_BYTES) * parameters + kept_bytes(least, how), f"a layer of {shape.model}")
+    bench.need((_STATE_BYTES + _CHECK_BYTES) * parameters + kept_bytes(least, how))
     step = LayerStep(torch, bench.place, shape, how)
-    chosen, expected = _fitting(bench, shape, step, how)
+    chosen = _fitting(bench, shape, step, how)
     step.feed(chosen)
     if item.label == COMPILED:
-        with at_most(min(COMPILE_S, bench.left_s), "compiling"):
+        with at_most(min(COMPILE_S, bench.left_s)):
             step.compile()
     error = step.check()
     step.run()
@@ -90,17 +90,13 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
 
     if cuda:
         torch.cuda.reset_peak_memory_stats()
-    note = f"in {how.name}, {step.update_kind} AdamW"
-    if chosen != shape:
-        text = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
-        note += f"; {text}: the next step up about {format_duration(expected, 2)}"
     return PreparedItem(
         step.run,
         (chosen.micro_batch, chosen.seq_len),
         flop=layer_flop(chosen),
         bytes=0.0,
         relative_error=error,
-        note=note,
+        dtype=how.name,
         peak=peak if cuda else None,
         timer=bench.queued,  # the operations of a small layer take the host longer to issue than the device to run
     )
@@ -112,8 +108,8 @@ def kept_bytes(shape: LayerShape, how: Format) -> float:
     return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
 
 
-def _fitting(bench: Bench, shape: LayerShape, step: LayerStep, how: Format) -> tuple[LayerShape, float]:
-    """The layer with as many of its tokens as fit, and about how long twice as many would take.
+def _fitting(bench: Bench, shape: LayerShape, step: LayerStep, how: Format) -> LayerShape:
+    """The layer with as many of its tokens as fit the memory and `STEP_S`.
 
     A step takes a time of its own, of which the update is most, and a time for each token.
     """
@@ -127,7 +123,7 @@ def _fitting(bench: Bench, shape: LayerShape, step: LayerStep, how: Format) -> t
             took = min(took, *bench.timer(step.run, 1))  # a hiccup of a busy machine must not decide
         expected = 2 * took if before is None else took + 2 * max(took - before, 0.0)
         if more is None or expected > STEP_S or kept_bytes(more, how) > bench.room():
-            return less, expected
+            return less
         before = took
     raise AssertionError("the largest was tried")
 
@@ -147,9 +143,7 @@ class LayerStep:
             weight.requires_grad_()
         wide = how is FP32
         self.masters = {name: w if wide else w.detach().float() for name, w in self.weights.items()}
-        optimizers = {name: _adamw(torch, [master], _RATE) for name, master in self.masters.items()}
-        self.optimizers = {name: optimizer for name, (optimizer, _) in optimizers.items()}
-        self.update_kind = next(kind for _, kind in optimizers.values())
+        self.optimizers = {name: _adamw(torch, master) for name, master in self.masters.items()}
 
     def feed(self, shape: LayerShape) -> None:
         """Random input, and the gradient that arrives, for so many tokens."""
@@ -194,7 +188,7 @@ class LayerStep:
                 weight.data.copy_(master)
 
     def check(self) -> float:
-        """The result's error against float64; raises `WrongError` where it, or that of a gradient, is too large.
+        """Return the result's error against float64. Raises `RefusedError` if it, or that of a gradient, is too large.
 
         The gradient that arrives is zero beyond the first tokens of the first sequence. What comes later does not
         reach those, so that the same layer in float64 on them alone gives every gradient.
@@ -211,11 +205,11 @@ class LayerStep:
         right.backward(upstream[:1, :few].to(**double))
         error = checked(error_of(torch, out[:1, :few], exact(torch, right)), self.how.tolerance)
         most = _BACK * self.how.tolerance
-        got = {"the input": self.x.grad[:1, :few], **{name: weight.grad for name, weight in self.weights.items()}}
-        rights = {"the input": x.grad, **{name: weight.grad for name, weight in weights.items()}}
+        got = {"input": self.x.grad[:1, :few], **{name: weight.grad for name, weight in self.weights.items()}}
+        rights = {"input": x.grad, **{name: weight.grad for name, weight in weights.items()}}
         for name, gradient in got.items():
             wrong = error_of(torch, gradient, exact(torch, rights[name]))
-            checked(wrong, most, f"gradient of {name}: relative error")
+            checked(wrong, most, name)
         self.forget()
         return error
 
@@ -276,13 +270,13 @@ class _TimeUp(BaseException):
 
 
 @contextlib.contextmanager
-def at_most(seconds: float, what: str) -> Generator[None]:
-    """Cut short what takes longer than ``seconds``, raising `SkippedError`; child processes waited for end too.
+def at_most(seconds: float) -> Generator[None]:
+    """Stop compiling that takes longer than ``seconds``, raising `SkippedError`; child processes waited for end too.
 
     An alarm interrupts the main thread only; elsewhere nothing could be cut short, so that nothing is begun.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        raise SkippedError(f"{what} could not be cut short here")
+        raise SkippedError(message("measure.skipped.no_alarm"))
 
     def up(*_: object) -> None:
         raise _TimeUp
@@ -292,16 +286,16 @@ def at_most(seconds: float, what: str) -> Generator[None]:
     try:
         yield
     except _TimeUp:
-        raise SkippedError(f"{what} takes longer than {seconds:.2g} s") from None
+        raise SkippedError(message("measure.skipped.compile", limit=seconds)) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, left, every)
         signal.signal(signal.SIGALRM, handler)
 
 
-def _adamw(torch: Any, weights: list[Any], rate: float) -> tuple[Any, str]:
-    """AdamW over ``weights``: in one kernel where torch has that for their device, else over all tensors at once."""
-    options = {"lr": rate, "betas": _BETAS, "eps": _ADAM_EPS, "weight_decay": _DECAY}
+def _adamw(torch: Any, weight: Any) -> Any:
+    """AdamW over ``weight``, in one kernel where torch has that for its device."""
+    options = {"lr": _RATE, "betas": _BETAS, "eps": _ADAM_EPS, "weight_decay": _DECAY}
     try:
-        return torch.optim.AdamW(weights, fused=True, **options), "fused"
+        return torch.optim.AdamW([weight], fused=True, **options)
     except RuntimeError:
-        return torch.optim.AdamW(weights, foreach=True, **options), "foreach"
+        return torch.optim.AdamW([weight], foreach=True, **options)

@@ -1,4 +1,4 @@
-"""Matrix products of every dtype: squares of several sizes, and the shapes of a plan's own layer.
+"""Square matmuls of every dtype and of several sizes.
 
 Random normal inputs, for zeros draw less power and run faster than real data. Each product is checked before it is
 timed: a right kernel gives what the values as rounded to the dtype give in float64. What is reported as
@@ -17,16 +17,16 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from core.benchmark.best import fastest, is_square
+from core.benchmark.best import fastest
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item, Outcome, Point
-from core.benchmark.programme import LayerShape, Programme
-from core.benchmark.timing.accuracy import FP16, error_of, exact, format_of, picked
-from core.benchmark.timing.bench import MIN_RUNS, Bench, PreparedItem, RefusedError, SkippedError, WrongError
+from core.benchmark.programme import Programme
+from core.benchmark.timing.accuracy import FP16, checked, error_of, exact, format_of, picked
+from core.benchmark.timing.bench import MIN_RUNS, Bench, PreparedItem, RefusedError, SkippedError
 from core.benchmark.timing.numerics import NUMERICS, KernelOperand, Numeric, rounded
 from core.hardware.operations import product_bytes
+from core.messages import message
 from core.products import matmul_flop
-from core.units import format_duration
 
 PATIENCE_S = 1.0
 """`MIN_RUNS` runs may take this long even where fewer seconds are asked for."""
@@ -59,36 +59,12 @@ def headline(programme: Programme) -> str:
     return wanted if wanted in programme.dtypes or not programme.dtypes else programme.dtypes[0]
 
 
-def layer_matmuls(layer: LayerShape) -> tuple[tuple[str, Shape], ...]:
-    """The products of one layer and of the head, (m, n, k); of routed experts none."""
-    tokens, hidden = layer.tokens, layer.hidden
-    width = layer.heads * layer.head_dim
-    up = layer.ffn * (2 if layer.gated else 1)
-    ffn = (("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn)))
-    return (
-        ("QKV", (tokens, width + 2 * layer.kv_heads * layer.head_dim, hidden)),
-        ("output", (tokens, hidden, width)),
-        *(() if layer.experts else ffn),
-        ("head", (tokens, layer.vocab, hidden)),
-    )
-
-
 def items(programme: Programme) -> tuple[Item, ...]:
-    """Squares by dtype, small ones first, then the plan's own shapes in bf16 (in the headline dtype without it)."""
-    squares = [
+    """Return the squares by dtype, small ones first."""
+    return tuple(
         Item(kind="matmul", name=dtype, label=f"n = {n:,}", shape=(n, n, n), seconds=programme.seconds)
         for dtype in programme.dtypes
         for n in sorted(programme.sizes)
-    ]
-    if programme.layer is None:
-        return tuple(squares)
-    dtype = "bf16" if "bf16" in programme.dtypes else headline(programme)
-    return (
-        *squares,
-        *(
-            Item(kind="matmul", name=dtype, label=label, shape=shape, seconds=programme.seconds)
-            for label, shape in layer_matmuls(programme.layer)
-        ),
     )
 
 
@@ -104,17 +80,14 @@ def sustained(programme: Programme) -> tuple[Item, ...]:
 
 
 def instead(item: Item, outcomes: Sequence[Outcome]) -> Item:
-    """``item`` in fp16 or fp32, whichever was faster, where it asks for bf16 once more and the device refused that."""
-    if item.kind != "matmul" or item.name != "bf16" or not outcomes:
+    """Return a sustained bf16 ``item`` in fp16 or fp32, whichever was faster, if the device refused all bf16."""
+    if (item.kind, item.name, item.regime) != ("matmul", "bf16", "sustained"):
         return item
     tried = [outcome for outcome in outcomes if (outcome.item.kind, outcome.item.name) == ("matmul", "bf16")]
-    again = item.regime == "sustained" or not item.label.startswith("n = ")
-    refused = [outcome for outcome in tried if not isinstance(outcome, Point) and outcome.why == "refused"]
-    if again and tried and len(refused) == len(tried):
-        others = (each for each in outcomes if isinstance(each, Point) and each.item.name in ("fp16", "fp32"))
-        found = fastest(each for each in others if is_square(each))
-        return item.model_copy(update={"name": found.item.name if found else "fp32"})
-    return item
+    if not tried or any(isinstance(outcome, Point) or outcome.why != "refused" for outcome in tried):
+        return item
+    found = fastest(one for one in outcomes if isinstance(one, Point) and one.item.name in ("fp16", "fp32"))
+    return item.model_copy(update={"name": found.item.name if found else "fp32"})
 
 
 @contextlib.contextmanager
@@ -150,11 +123,11 @@ class PreparedProduct:
 
 
 def product(bench: Bench, numeric: Numeric, shape: Shape) -> PreparedProduct:
-    """Draw and round the operands of a product (m, n, k). Raises `TooLargeError` where they do not fit."""
+    """Draw and round the operands of a product (m, n, k). Raises `SkippedError` if they do not fit."""
     torch, (m, n, k) = bench.torch, shape
     width = 8 if numeric.drawn == "float64" else 4
     working = max(m, n) * k * width * (1 if numeric.scaling == "none" else _WORK_COPIES)
-    bench.need(moved(numeric, shape) + working, f"the matrices of {size_text(shape)}")
+    bench.need(moved(numeric, shape) + working)
     torch.manual_seed(0)
     operands: list[KernelOperand] = []
     drawn: list[Any] = []
@@ -194,12 +167,6 @@ def moved(numeric: Numeric, shape: Shape) -> float:
     return product_bytes(m, n, k, 1, numeric.element_bytes, numeric.result_bytes) + scales
 
 
-def size_text(shape: Sequence[int]) -> str:
-    """A product's size in words."""
-    m, n, k = shape
-    return f"n = {n:,}" if m == n == k else f"{m:,} × {n:,} × {k:,}"
-
-
 def rungs(shape: Shape) -> tuple[Shape, ...]:
     """Smaller products on the way up to ``shape``, each about an eighth of the next, the first at most `SMALLEST`."""
     shapes = [shape]
@@ -228,17 +195,20 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: f
             if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
                 seconds = min(seconds, once(size))
         if seconds / flop * matmul_flop(*more) * MIN_RUNS > budget:
+            expected = seconds / flop * matmul_flop(*shape)
             raise SkippedError(
-                f"one run would take about {format_duration(seconds / flop * matmul_flop(*shape), 2)}, going by "
-                f"{size_text(size)}; {MIN_RUNS} runs do not fit into {budget:g} s"
+                message("measure.skipped.slow", seconds=expected, runs=float(MIN_RUNS), limit=float(budget))
             )
 
 
 def _note(bench: Bench, dtype: str) -> str:
     """What of a dtype's kernel its name does not say."""
     if dtype == "int8" and bench.capability[0] >= _FAST:
-        return "torch._int_mm may take kernels made for Ampere here, far slower than this device’s int8 units"
-    return {"fp8": "without fast accumulation", "fp8 fast": "with fast accumulation"}.get(dtype, "")
+        return message("measure.kernel.int8")
+    return message(_NOTES[dtype]) if dtype in _NOTES else ""
+
+
+_NOTES = {"fp8": "measure.kernel.fp8", "fp8 fast": "measure.kernel.fp8_fast"}
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
@@ -247,21 +217,20 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     m, n, k = item.shape
     shape = m, n, k
     if item.name == "bf16" and format_of(bench) is FP16:
-        raise RefusedError("this device has no bf16 arithmetic and torch emulates it: its 16-bit dtype is fp16")
+        raise RefusedError(message("measure.refused.bf16"))
     if numeric.scaling == "TensorWise" and (0, 0) < bench.capability < _FP8:
-        raise RefusedError("this device has no fp8 units, which NVIDIA GPUs have from compute capability 8.9 on")
+        raise RefusedError(message("measure.refused.fp8"))
     if numeric.fast and bench.capability[0] != _FAST:
-        raise SkippedError(f"fast accumulation changes fp8 only on GPUs of compute capability {_FAST}, such as H100")
+        raise SkippedError(message("measure.skipped.fp8_fast"))
     patience = ONE_SIZE_S if len(programme.sizes) == 1 else PATIENCE_S
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():
         afford(item, shape, lambda size: _once(bench, product(bench, numeric, size).call), patience)
         result = product(bench, numeric, shape)
         kernel, whole = result.errors(torch)
-        if not kernel <= numeric.tolerance:
-            raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
+        checked(kernel, numeric.tolerance)
         if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
-            raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
+            raise RefusedError(message("measure.refused.tf32"))
     return PreparedItem(
         result.call,
         item.shape,

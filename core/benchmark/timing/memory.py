@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from core.benchmark.device import DeviceKind
 from core.benchmark.points import Item
 from core.benchmark.programme import Programme
-from core.benchmark.timing.bench import Bench, PreparedItem, WrongError
+from core.benchmark.timing.bench import Bench, PreparedItem, RefusedError
+from core.messages import message
 from core.units import format_bytes
 
 SMALLEST = 4 * 2**10
@@ -47,11 +48,11 @@ def items(programme: Programme) -> tuple[Item, ...]:
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     """Two buffers of the item's bytes, and a copy from one to the other.
 
-    The source is random: zeros would draw less power, and may share one page. Raises `TooLargeError` without room for
-    both, `WrongError` where what arrives is not what was sent.
+    The source is random: zeros would draw less power, and may share one page. Raises `SkippedError` without room for
+    both, `RefusedError` if what arrives is not what was sent.
     """
     torch, (size,) = bench.torch, item.shape
-    bench.need(2 * size + min(size, _COMPARED), f"two buffers of {item.label}")
+    bench.need(2 * size + min(size, _COMPARED))
     source, target = (torch.empty(size // 8, dtype=torch.int64, device=bench.place) for _ in range(2))
     block = min(size, _BLOCK) // 8
     whole = torch.randint(-(2**62), 2**62, (block,), dtype=torch.int64, device=bench.place)
@@ -66,5 +67,5 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
 
     call()
     if not all(map(torch.equal, target.split(_COMPARED // 8), source.split(_COMPARED // 8))):
-        raise WrongError("the copy is not what was copied")
+        raise RefusedError(message("measure.refused.copy"))
     return PreparedItem(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats, timer=bench.queued)

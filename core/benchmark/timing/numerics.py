@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from core.benchmark.timing.bench import SkippedError
+from core.messages import message
 
 E4M3_MAX = 448.0
 E2M1_MAX = 6.0
@@ -102,7 +103,7 @@ def _by_range(torch: Any, values: Any, most: float, narrow: Callable[[Any], Any]
 def _nvfp4(torch: Any, values: Any) -> KernelOperand:
     rows, k = values.shape
     if k % 16:
-        raise SkippedError(f"k = {k:,} is no multiple of the 16 elements of a block")
+        raise SkippedError(message("measure.skipped.blocks", k=float(k)))
     blocks = values.view(rows, k // 16, 16)
     stored = (blocks.abs().amax(dim=2) / E2M1_MAX).clamp_(max=E4M3_MAX).to(torch.float8_e4m3fn)
     scale = stored.float()

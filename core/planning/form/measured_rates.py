@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from core.benchmark.datasheet import datasheet_of
@@ -21,7 +20,7 @@ def with_measured_rates(record: Record) -> dict[str, str]:
     Values and not the measurement's name: the texts mean the same where nobody has it.
     """
     rates, sheet = measured_rates(record).rates.known, datasheet_of(record)
-    if record.in_use or not rates or sheet.part:
+    if record.in_use or not rates or sheet.is_slice:
         return {}
     texts: dict[str, str] = {}
     for name, rate in rates:
@@ -31,8 +30,3 @@ def with_measured_rates(record: Record) -> dict[str, str]:
     if len(sheet.rows) == 1:
         texts[ACCELERATOR.id] = sheet.rows[0].name
     return texts
-
-
-def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The rates among such texts, by what a plan calls them."""
-    return [(field.label, texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts]

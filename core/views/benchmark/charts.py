@@ -1,18 +1,23 @@
-"""Charts of matmuls: achieved rate per dtype beside the datasheet peak, and how the rate grows with the size."""
+"""Charts of a measurement: matmul rate by dtype and by size, and copy bandwidth by size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from core.benchmark.best import squares
+from core.benchmark.best import best_squares, squares
+from core.benchmark.datasheet import comparable_peak, datasheet_of, peak_of
+from core.benchmark.formulas import achieved_bandwidth
 from core.benchmark.points import Point
 from core.benchmark.programme import MISALIGNED
 from core.benchmark.record import Record
-from core.views.benchmark.common import point_rate_text, rate_text, rate_ticks, rate_title
-from core.views.benchmark.matmul import Bar
+from core.hardware.accelerators import rate_kind
+from core.messages import Message, message
+from core.units import UNIT
+from core.views.benchmark.tables import rate_text
+from core.views.benchmark.text import points_of, range_of, rate_amount, rate_of
 from core.views.common.chart import (
     MONO,
     Figure,
@@ -23,84 +28,130 @@ from core.views.common.chart import (
     lying_bars,
     marks,
     part_labels,
+    rule,
     whiskers,
 )
 from core.views.common.palette import Palette
+from core.wording import Amount
 
-_ROW_PX = 68
+_ROW_PX, _CURVES_PX, _MEMORY_PX = 60, 340, 300
 _TOOLS_PX = 32
 """Above the rows, so that plotly's tool icons lie over no label."""
 
 _UNDER = 0.4
 """Of a row: how far a peak's label lies below its bar, midway to the next one however high rows are."""
 
-_CURVES_PX = 340
-_LEAST_DECADES = 0.5
-_SYMBOLS = (
-    "circle",
-    "square",
-    "diamond",
-    "triangle-up",
-    "triangle-down",
-    "pentagon",
-    "hexagon",
-    "star",
-    "cross",
-    "bowtie",
-)
-
 _LABEL_SHARE = 0.24
 """Share of the axis that a rate's label takes: a longer bar has it inside, a peak closer than that gets it behind."""
 
+_LEAST_DECADES = 0.5
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon", "star", "cross")
+
+
+def rate_title(dtypes: Iterable[str], prefix: str = "") -> Message:
+    """Return the title of an axis of rates in ``dtypes``."""
+    kinds = {rate_kind(dtype) for dtype in dtypes} or {"flop_per_s"}
+    flop, integer = f"{prefix}{UNIT['flop_per_s']}", f"{prefix}{UNIT['op_per_s']}"
+    if len(kinds) > 1:
+        return message("measure.chart.rate_integer", unit=flop, integer=integer)
+    return message("measure.chart.rate", unit=integer if "op_per_s" in kinds else flop)
+
+
+def rate_ticks(low: float, high: float) -> dict[str, list[Any]]:
+    """Return ticks of a logarithmic axis of rates between powers ``low`` and ``high`` of ten: powers where there are
+    three, else one, two and five times them, or finer."""
+    values: list[float] = []
+    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
+        powers = range(math.floor(low), math.ceil(high) + 1)
+        values = [step * 10.0**k for k in powers for step in steps if low <= math.log10(step) + k <= high]
+        if len(values) > 2:
+            break
+    return {"tickvals": values, "ticktext": [rate_text(value).removesuffix(UNIT["flop_per_s"]) for value in values]}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A row of the chart of dtypes: its best square and the peak, NaN if unknown; or why there is no rate."""
+
+    dtype: str
+    point: Point | None
+    peak: float
+    note: str = ""
+
+
+def bars_of(record: Record, doing: str = "") -> tuple[Bar, ...]:
+    """Return a bar for each dtype of the program, measured or not. doing: the dtype that is being measured."""
+    sheet, bests = datasheet_of(record), {p.item.name: p for p in best_squares(record)}
+    result: list[Bar] = []
+    for dtype in record.programme.dtypes:
+        if point := bests.get(dtype):
+            peak = comparable_peak(sheet, point)
+            known = not math.isnan(peak_of(sheet, dtype))
+            note = message("measure.chart.not_compared") if known else message("measure.chart.no_peak")
+            result.append(Bar(dtype, point, peak, note if math.isnan(peak) else ""))
+            continue
+        whys = [r.why for r in record.refusals if r.item.kind == "matmul" and r.item.name == dtype]
+        if whys:
+            note = message("measure.chart.refused" if "refused" in whys else "measure.chart.skipped")
+        elif record.stage == "running":
+            note = message("measure.chart.measuring" if dtype == doing else "measure.chart.waiting")
+        else:
+            note = message("measure.chart.not_measured")
+        result.append(Bar(dtype, None, math.nan, note))
+    return tuple(result)
+
+
+def rates_caption(bars: Sequence[Bar]) -> Message:
+    """Return how `rates` is read."""
+    peaks = any(bar.point and not math.isnan(bar.peak) for bar in bars)
+    return message("measure.chart.rates_peak" if peaks else "measure.chart.rates")
+
 
 def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
-    """Horizontal bars of achieved FLOP/s with their p10–p90 spread, and a tick at the dense datasheet peak.
+    """Horizontal bars of achieved rates with their P10–P90 spread, and a tick at the dense datasheet peak.
 
     A dtype without a rate says why in its row. Where the peak of one is known and another's not, that row says so.
     """
-    values = [v for bar in bars for v in (bar.rate, bar.high, bar.peak) if not math.isnan(v)]
-    top = max(values, default=1e9)
+    done = [(y, bar.point) for y, bar in enumerate(bars) if bar.point]
+    peaks = [(y, bar) for y, bar in enumerate(bars) if not math.isnan(bar.peak)]
+    top = max([*(p.p90_rate for _, p in done), *(bar.peak for _, bar in peaks)], default=1e9)
     prefix, scale = ("T", 1e12) if top >= 1e12 else ("G", 1e9)
     span = 1.3 * top / scale
-    ys = np.arange(len(bars), dtype=np.float64)
-    rate, low, high, peak = np.array([(b.rate, b.low, b.high, b.peak) for b in bars]).T / scale
-    done, known = ~np.isnan(rate), ~np.isnan(peak)
-    data: list[Figure] = [
+    low, rate, high = ([getattr(p, of) / scale for _, p in done] for of in ("p10_rate", "rate", "p90_rate"))
+    data = [
         lying_bars(
-            rate[done],
-            ys[done],
-            [_hover(bar) for bar in bars if not math.isnan(bar.rate)],
+            rate,
+            [y for y, _ in done],
+            [message("measure.chart.range", name=p.item.name, rate=rate_of(p), range=range_of(p)) for _, p in done],
             width=0.44,
             marker={"color": palette.compute_bound, "line": {"width": 0}},
-            error_x=whiskers(low[done], rate[done], high[done], palette.text, thickness=1.5, width=5),
+            error_x=whiskers(low, rate, high, palette.text, thickness=1.5, width=5),
         ),
-        *_others(bars, scale, palette),
         marks(
             "markers",
-            peak[known],
-            ys[known],
-            [f"{bar.dtype}: dense peak {rate_text(bar.peak, bar.dtype)}" for bar in bars if not math.isnan(bar.peak)],
+            [bar.peak / scale for _, bar in peaks],
+            [y for y, _ in peaks],
+            [message("measure.chart.peak", peak=rate_amount(bar.peak, bar.dtype)) for _, bar in peaks],
             marker={"symbol": "line-ns", "size": 26, "line": {"width": 2.5, "color": palette.text}},
         ),
     ]
-    texts = [text for y, bar in enumerate(bars) for text in _labels(palette, y, bar, scale, span, some=known.any())]
-    ticks = [f"<b>{bar.dtype}</b>" + (f"<br>{bar.size}" if bar.size else "") for bar in bars]
+    texts = [text for y, bar in enumerate(bars) for text in _labels(palette, y, bar, scale, span, some=bool(peaks))]
+    ticks = [f"<b>{bar.dtype}</b>" + (f"<br>n = {bar.point.shape[0]:,}" if bar.point else "") for bar in bars]
     return figure(
         palette,
         data,
         height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
         xaxis=axis(
             palette,
-            rate_title((b.dtype for b in bars if not math.isnan(b.rate)), prefix) if values else "",
+            rate_title((p.item.name for _, p in done), prefix) if done else "",
             range=[0, span],
             fixedrange=True,
-            showticklabels=bool(values),
+            showticklabels=bool(done),
         ),
         yaxis=axis(
             palette,
             "",
-            tickmode="array",
-            tickvals=ys,
+            tickvals=list(range(len(bars))),
             ticktext=ticks,
             range=[len(bars) - 0.5, -0.5],
             fixedrange=True,
@@ -112,59 +163,25 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     )
 
 
-def rates_key(bars: Sequence[Bar]) -> str:
-    """How `rates` is read: only of what is in it, and empty where there is no bar."""
-    done = [bar for bar in bars if not math.isnan(bar.rate)]
-    sentences = ["Bar: the median", "whisker: p10 to p90"]
-    if any(bar.others for bar in done):
-        sentences.append("ring: the median at another n")
-    if any(not math.isnan(bar.peak) for bar in done):
-        sentences.append("upright stroke: the datasheet’s dense peak")
-    return f"{'; '.join(sentences)}." if done else ""
-
-
-def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]:
-    """Small rings under each bar: the rates at the other sizes."""
-    rows = [
-        (y + 0.34, rate / scale, f"{bar.dtype}, {size}: {rate_text(rate, bar.dtype)}")
-        for y, bar in enumerate(bars)
-        for size, rate in bar.others
-    ]
-    if not rows:
-        return []
-    ys, xs, texts = zip(*rows, strict=True)
-    ring = {"symbol": "circle-open", "size": 6, "color": palette.muted, "line": {"width": 1.2}}
-    return [marks("markers", xs, ys, texts, marker=ring)]
-
-
-def _hover(bar: Bar) -> str:
-    low, median, high = (rate_text(rate, bar.dtype) for rate in (bar.low, bar.rate, bar.high))
-    return f"{bar.dtype}: median {median}<br>p10–p90 {low} to {high}"
-
-
 def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, some: bool) -> list[Figure]:
     """The texts of one row: the rate (or why there is none) at the bar's end, and the peak under its tick.
 
     some: whether another row's peak is known, so that an unknown one must be said here.
     """
     left = {"y": y, "xanchor": "left", "align": "left"}
-    quiet = palette.muted
-    peak = bar.peak / scale
-    texts: list[Figure] = []
-    if math.isnan(bar.rate):
-        texts.append(label(palette, as_typed(bar.note), quiet, x=0, xshift=8, **left))
-    else:
-        end, colour = bar.high / scale, palette.text
-        if bar.low / scale > _LABEL_SHARE * span:
-            end, colour = 0.0, palette.background  # inside the bar, where neither spread nor peak crosses it
-        elif 0 <= peak - end < _LABEL_SHARE * span:
-            end = peak
-        strong = {"family": MONO, "size": 14, "color": colour}
-        message = f"<b>{rate_text(bar.rate, bar.dtype)}</b>"
-        texts.append(label(palette, message, x=end, xshift=12, font=strong, **left))
-    if not math.isnan(peak) or (some and not math.isnan(bar.rate)):
-        last = max([bar.rate, *(rate for _, rate in bar.others)]) / scale  # behind all rings
-        text, at = (bar.no_peak, last) if math.isnan(peak) else (f"peak {rate_text(bar.peak, bar.dtype)}", peak)
+    point, peak, quiet = bar.point, bar.peak / scale, palette.muted
+    if point is None:
+        return [label(palette, bar.note, quiet, x=0, xshift=8, **left)]
+    end, colour = point.p90_rate / scale, palette.text
+    if point.p10_rate / scale > _LABEL_SHARE * span:
+        end, colour = 0.0, palette.background  # inside the bar, where neither spread nor peak crosses it
+    elif 0 <= peak - end < _LABEL_SHARE * span:
+        end = peak
+    strong = {"family": MONO, "size": 14, "color": colour}
+    texts = [label(palette, f"<b>{rate_text(point.rate, bar.dtype)}</b>", x=end, xshift=12, font=strong, **left)]
+    if not bar.note or some:
+        text = bar.note or message("measure.chart.peak", peak=rate_amount(bar.peak, bar.dtype))
+        at = point.rate / scale if bar.note else peak
         texts.append(label(palette, text, quiet, x=at, y=y + _UNDER, xshift=5, xanchor="left"))
     return texts
 
@@ -172,27 +189,22 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
 def curves(record: Record, palette: Palette) -> Figure:
     """Rate over size for each dtype, on log axes, with its spread; each line carries its name at its right end.
 
-    A size that no tile divides stands as a cross beside its line. All lines are blue, for all is computing.
+    A size that no tile divides is a cross beside its line.
     """
     lines = [(dtype, result) for dtype in record.programme.dtypes if (result := squares(record.points, dtype))]
     data: list[Figure] = []
     ends: list[tuple[str, float]] = []
     for i, (dtype, result) in enumerate(lines):
         smooth = [p for p in result if p.shape[0] != MISALIGNED]
-        for points, mode, symbol in (
-            (smooth, "lines+markers", _SYMBOLS[i % len(_SYMBOLS)]),
-            ([p for p in result if p.shape[0] == MISALIGNED], "markers", "x-thin-open"),
-        ):
-            if points:
-                data.append(_curve(dtype, points, mode, symbol, palette))
+        odd = [p for p in result if p.shape[0] == MISALIGNED]
+        data += [_curve(smooth, "lines+markers", _SYMBOLS[i], palette)] if smooth else []
+        data += [_curve(odd, "markers", "x-thin-open", palette)] if odd else []
         ends.append((dtype, (smooth or list(result))[-1].rate))
-    sizes = sorted({p.shape[0] for _, points in lines for p in points} - {MISALIGNED})
+    sizes = sorted({p.shape[0] for _, points in lines for p in points} - {MISALIGNED}) or [10, 10_000]
     rates = [p.rate for _, points in lines for p in points] or [1e9, 1e12]
     low = math.log10(min(rates))
     room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
     ends_at = [low - 0.06 * room, low + 1.08 * room]
-    title = rate_title(dtype for dtype, _ in lines)
-    ticks = rate_ticks(*ends_at, unit=":" not in title)
     return figure(
         palette,
         data,
@@ -200,34 +212,38 @@ def curves(record: Record, palette: Palette) -> Figure:
         hovermode="closest",
         xaxis=axis(
             palette,
-            "n of square matrices",
+            message("measure.chart.size"),
             type="log",
             tickvals=sizes,
             ticktext=[f"{n:,}" for n in sizes],
-            range=_padded(sizes),
+            range=[math.log10(sizes[0]) - 0.06, math.log10(sizes[-1]) + 0.06],
             fixedrange=True,
         ),
-        yaxis=axis(palette, title, type="log", range=ends_at, fixedrange=True, **ticks),
+        yaxis=axis(
+            palette,
+            rate_title(dtype for dtype, _ in lines),
+            type="log",
+            range=ends_at,
+            fixedrange=True,
+            **rate_ticks(*ends_at),
+        ),
         annotations=_line_ends(palette, ends, 1.14 * room),
         margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
     )
 
 
-def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette: Palette) -> Figure:
+def _curve(points: Sequence[Point], mode: str, symbol: str, palette: Palette) -> Figure:
     low, rate, high = ([getattr(p, of) for p in points] for of in ("p10_rate", "rate", "p90_rate"))
+    names = [message("measure.chart.at_size", dtype=p.item.name, n=float(p.shape[0])) for p in points]
     return marks(
         mode,
         [p.shape[0] for p in points],
         rate,
-        [f"{dtype}, n = {p.shape[0]:,}: {point_rate_text(p)}" for p in points],
+        [message("measure.chart.point", name=name, rate=rate_of(p)) for name, p in zip(names, points, strict=True)],
         error_y=whiskers(low, rate, high, palette.muted, thickness=1, width=3),
         line={"color": palette.compute_bound, "width": 2},
         marker={"symbol": symbol, "size": 8, "color": palette.compute_bound},
     )
-
-
-def _padded(sizes: Sequence[int]) -> list[float]:
-    return [math.log10(sizes[0]) - 0.06, math.log10(sizes[-1]) + 0.06] if sizes else [1.0, 4.0]
 
 
 def _line_ends(palette: Palette, ends: Sequence[tuple[str, float]], room: float) -> list[Figure]:
@@ -239,15 +255,50 @@ def _line_ends(palette: Palette, ends: Sequence[tuple[str, float]], room: float)
     return notes
 
 
-def curves_alt(record: Record) -> str:
-    """The takeaway of `curves` for those who do not see it."""
-    sentences: list[str] = []
-    for dtype in record.programme.dtypes:
-        points = squares(record.points, dtype)
-        if len(points) > 1:
-            first, top = points[0], max(points, key=lambda p: p.rate)
-            sentences.append(
-                f"{dtype} from {point_rate_text(first)} at n = {first.shape[0]:,} to {point_rate_text(top)} at "
-                f"{top.shape[0]:,}"
+def bandwidths(record: Record, palette: Palette) -> Figure:
+    """Bandwidth of a copy over its size, caches visible as steps; the datasheet's bandwidth dashed."""
+    points = sorted(points_of(record, "memory"), key=lambda p: p.bytes)
+    sheet = datasheet_of(record).bandwidth
+    known = [] if math.isnan(sheet) else [sheet]
+    unit, scale = ("TB/s", 1e12) if max([*(p.bandwidth for p in points), *known]) >= 1e12 else ("GB/s", 1e9)
+    names = [as_typed(p.item.label) for p in points]
+    low, middle, high = (
+        [achieved_bandwidth(p.bytes, getattr(p, of)) / scale for p in points] for of in ("p90_s", "median_s", "p10_s")
+    )
+    rates = [Amount(p.bandwidth, "bandwidth") for p in points]
+    curve = marks(
+        "lines+markers",
+        names,
+        middle,
+        [message("measure.chart.point", name=p.item.label, rate=r) for p, r in zip(points, rates, strict=True)],
+        error_y=whiskers(low, middle, high, palette.muted, thickness=1, width=3),
+        line={"color": palette.memory_bound, "width": 2},
+        marker={"symbol": "diamond", "size": 9, "color": palette.memory_bound},
+    )
+    dashed = {"color": palette.muted, "width": 1.5, "dash": "dash"}
+    return figure(
+        palette,
+        [curve],
+        height=_MEMORY_PX,
+        xaxis=axis(
+            palette,
+            message("measure.chart.copy_size"),
+            type="category",
+            fixedrange=True,
+            tickfont={"family": MONO, "size": 12, "color": palette.muted},
+        ),
+        yaxis=axis(palette, message("measure.chart.bandwidth", unit=unit), rangemode="tozero", fixedrange=True),
+        annotations=[
+            label(
+                palette,
+                message("measure.chart.datasheet_bandwidth", bandwidth=each),
+                x=1,
+                xref="paper",
+                xanchor="right",
+                y=each / scale,
+                yanchor="bottom",
             )
-    return f"Rate over the size of square matmuls: {'; '.join(sentences) or 'one size only'}."
+            for each in known
+        ],
+        shapes=[rule(y=each / scale, line=dashed) for each in known],
+    )
