@@ -87,8 +87,8 @@ class Field:
 
     id: short and stable, unique in its form; links and rows carry it. default: a text that ``parse`` takes. parse: text
     → value, raising `QuantityError` with rule and example. part: the part of a form that it belongs to, such as a
-    panel. low, high: of a slider. omit_if_empty: links leave it out while it is empty. short: the options as a menu
-    names them, where that is not as they are called.
+    panel. low, high: of a slider. omit_if_empty: links leave it out while it is empty. short: the display labels of the
+    options, where they differ from their names.
     """
 
     id: str

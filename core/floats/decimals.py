@@ -96,17 +96,6 @@ def raised(text: str) -> str:
     return _POWER.sub(lambda m: m[1].translate(_SUPERSCRIPT), text)
 
 
-def hexfloat(value: Fraction) -> str:
-    """``value``, a dyadic fraction, as C and Python write it: ``0x1.8p-3``. Exact, and normalised even if subnormal."""
-    if value == 0:
-        return "0x0p+0"
-    power = floor_log2(abs(value))
-    fraction = abs(value) / Fraction(2) ** power - 1
-    bits = -(-(fraction.denominator.bit_length() - 1) // 4) * 4
-    digits = f"{int(fraction * (1 << bits)):0{bits // 4}x}" if bits else ""
-    return f"{'-' if value < 0 else ''}0x1{'.' if digits else ''}{digits}p{power:+d}"
-
-
 def power_form(value: Fraction) -> str:
     """``value``, a dyadic fraction, as significand times a power of two, exact: ``1.25*2^-3``, ``2^-24``."""
     if value == 0:

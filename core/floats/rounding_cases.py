@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbour
-from core.floats.decimals import brief, rounded
+from core.floats.codec import decode_exact, encode_exact, floor_log2, neighbour
+from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
@@ -19,11 +19,6 @@ _HIGHAM = Source(
     "definition 1.1",
     "https://doi.org/10.1137/20M1334796",
 )
-_BEYOND: dict[Overflow, str] = {
-    "infinity": "to infinity",
-    "nan": "to NaN",
-    "saturate": "is clipped to it",
-}
 
 _LOW = Symbol(r"x_\downarrow", "the neighbour below", "number")
 _HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
@@ -114,7 +109,6 @@ class Microscope:
     round_: int
     sticky: int
     choices: tuple[ModeResult, ...]
-    detour: Detour | None
 
     @property
     def exact(self) -> bool:
@@ -155,7 +149,6 @@ def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format")
         round_,
         sticky,
         tuple(_choice(mode, fraction, high, position, fmt, overflow) for mode in ROUNDINGS),
-        through_fp32(fraction, fmt, overflow),
     )
 
 
@@ -224,46 +217,6 @@ def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> De
     return Detour(value, code, decode_exact(code, fmt), direct)
 
 
-WORDS: dict[Rounding, str] = {
-    "nearest_even": "nearest, ties to even",
-    "nearest_away": "nearest, ties away from zero",
-    "toward_zero": "toward zero",
-    "up": "up, toward +∞",
-    "down": "down, toward −∞",
-    "stochastic": "stochastic",
-}
-"""Every rounding mode in prose."""
-
-
-def takeaway(scope: Microscope) -> str:
-    """One sentence: where the number lies between its neighbours and which way the default goes."""
-    title = scope.fmt.title
-    if scope.exact:
-        return f"Nothing to round: {title} holds this number exactly, and every mode keeps it."
-    low, high = (brief(v, scope.fmt.decimal_digits + 3) for v in (scope.low, scope.high))
-    where = f"**{shares(scope.position)[0]}%** of the way from {low} to {high}"
-    if scope.position == Fraction(1, 2):
-        return f"Exactly halfway from {low} to {high}: a **tie**, which only the rule for ties decides."
-    near = "up" if scope.position > Fraction(1, 2) else "down"
-    taken, code = (scope.high, scope.high_code) if near == "up" else (scope.low, scope.low_code)
-    if code is None:
-        near = f"past the largest value and {_BEYOND[scope.overflow]}"
-        return f"The number lies {where}, so round-to-nearest goes **{near}**; {brief(taken)} has no code."
-    if abs(scope.position - Fraction(1, 2)) < Fraction(1, 1000):
-        side = "above" if near == "up" else "below"
-        return f"The number lies a **hair {side} halfway** from {low} to {high}, so round-to-nearest goes **{near}**."
-    return f"The number lies {where}, so round-to-nearest goes **{near}**."
-
-
-def asked_text(scope: Microscope) -> str:
-    """The number asked for, to as many digits as tell it from its neighbours and their tie."""
-    near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
-    least = max(scope.fmt.decimal_digits + 4, 6)
-    texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))
-    text = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
-    return text or rounded(scope.asked, 8 * least)
-
-
 def explainable(scope: Microscope) -> bool:
     """Whether there is anything to round, and float64 can show it."""
     if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:
@@ -297,11 +250,3 @@ def shares(chance: Fraction) -> tuple[str, str]:
             f"{float(round(share, places)):.{places}f}".rstrip("0").rstrip(".") for share in (small, 100 - small)
         )
     return (texts[0], texts[1]) if 2 * chance <= 1 else (texts[1], texts[0])
-
-
-def overflows(code: int | None, fmt: FloatFormat) -> str:
-    """The word for a code without a value."""
-    if code is None:
-        return ""
-    sign = "−" if code & fmt.sign_mask else ""
-    return f"{sign}infinity" if classify(code, fmt) == "inf" else "NaN"

@@ -14,10 +14,10 @@ from core.limits import limit
 def drawn(field: Field, **same: Any) -> object:
     """Draw the widget of a field, and give what it holds. same: what every kind of widget takes, such as ``key``."""
     same["help"] = field.help or None
+    if field.short:
+        same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
     match field.kind:
         case "choice":
-            if field.short:
-                same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
             return st.selectbox(field.label, field.options, index=field.options.index(field.default), **same)
         case "segments":
             return st.segmented_control(field.label, field.options, default=field.default, required=True, **same)

@@ -27,6 +27,7 @@ from core.floats.rounding import (
     signed_code,
     zero_code,
 )
+from core.messages import message
 
 Operator: TypeAlias = Literal["add", "multiply", "fma"]
 OPERATORS: tuple[Operator, ...] = ("add", "multiply", "fma")
@@ -242,10 +243,7 @@ def add_up(terms: Sequence[Fraction], fmt: FloatFormat) -> int | None:
 def check_arithmetic(fmt: FloatFormat) -> None:
     """Raise `FormatError` for a format that is only a scale."""
     if not fmt.zero:
-        raise FormatError(
-            f"{fmt.title} is only the scale of a block, with no zero for a sum to be: nothing is added or multiplied "
-            "in it. Choose the format of the elements, or bf16."
-        )
+        raise FormatError(message("arithmetic.error.scale", fmt=fmt.title))
 
 
 def _product(a: Operand, b: Operand) -> Operand:
