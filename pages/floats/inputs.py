@@ -197,7 +197,7 @@ def _custom_format(inputs: FloatInputs) -> FloatFormat:
             widths = f"e{st.session_state[exponent]}m{st.session_state[fraction]}"
             st.session_state[inputs.key(_OWN.id)] = _WIDTHS.sub(widths, fmt.name)
 
-        st.session_state |= {exponent: fmt.exponent_bits, fraction: fmt.fraction_bits}
+        st.session_state[exponent], st.session_state[fraction] = fmt.exponent_bits, fmt.fraction_bits
         st.number_input(message("floats.field.exponent_bits"), 1, 11, key=exponent, on_change=write)
         st.number_input(message("floats.field.fraction_bits"), 0, 52, key=fraction, on_change=write)
     return fmt

@@ -16,7 +16,7 @@ from pages.floats.landscape import landscape
 from pages.floats.rounding import everywhere, libraries, microscope
 from pages.floats.training import training
 
-PRESETS = {
+PRESETS: dict[str, dict[str, str]] = {
     preset: {"x": number, "over": "format", **choice_of(format_name)}
     for preset, number, format_name in (
         (message("floats.preset.tenth"), "0.1", "bf16"),

@@ -14,7 +14,7 @@ from core.floats.comparison import Stored, explain_error, percent, store_everywh
 from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.oracles import ask
-from core.floats.rounding_cases import Microscope, ModeResult, asked_text, explain, explainable, magnify
+from core.floats.rounding_cases import Microscope, ModeResult, explain, explainable, magnify
 from core.floats.typed_numbers import Typed
 from core.formula import Explanation
 from core.limits import cached
@@ -22,6 +22,7 @@ from core.messages import message
 from core.units import QuantityText
 from core.views.floats.text import count_text, fate_label
 from core.views.floats.text_rounding import (
+    asked_text,
     libraries_takeaway,
     library_rows,
     mode_label,

@@ -25,7 +25,7 @@ _MOST_INTERVAL = _MOST_SEED = 1_000_000
 _TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 _TORCHS = {"every": "2000", "least": "0", "hys": "1"}
 _FIXED = {"k": "0", **_TORCHS, "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
-LOSS = {
+LOSS: dict[str, dict[str, str]] = {
     message("scaling.preset.shrinking"): {**_FIXED, "k": "16", "every": "100"},
     message("scaling.preset.torch"): {**_FIXED, "k": "16", "n": "5000"},
     message("scaling.preset.megatron"): {**_FIXED, "k": "32", "every": "1000", "n": "5000", "least": "1", "hys": "2"},

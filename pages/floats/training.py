@@ -81,13 +81,13 @@ _SERIES = fields.Field(
     help=message("sums.field.series_help"),
 )
 _DTYPES = (*sums_of.DTYPES, "tf32")
-SERIES = {
+SERIES: dict[str, dict[str, str]] = {
     message("sums.preset.harmonic"): {"ser": "1/k", "sn": "100k", "sfmt": "bf16", "sblk": "128"},
     message("sums.preset.mixed"): {"ser": "1e8, 1, -1e8, 1", "sn": "1000", "sfmt": "fp32", "sblk": "128"},
     message("sums.preset.fp8_128"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "128"},
     message("sums.preset.fp8_4096"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "4096"},
 }
-ADDING = {
+ADDING: dict[str, dict[str, str]] = {
     message("sums.preset.hundredths"): {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
     message("sums.preset.weight"): {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
     message("sums.preset.counter"): {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},

@@ -9,7 +9,7 @@ from fractions import Fraction
 from core.floats.arithmetic.operations import add_up
 from core.floats.code_description import Bit
 from core.floats.codec import classify, decode_exact, floor_log2
-from core.floats.comparison import Fate, Stored
+from core.floats.comparison import Fate, Stored, percent
 from core.floats.decimals import brief, raised, rounded, shortest_decimal
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import reach
@@ -45,6 +45,7 @@ def answer_text(stored: Stored) -> Message:
         code=view.hex_code,
         largest=f"{'−' * stored.typed.negative}{brief(fmt.max_finite)}",
         least=_power_text(fmt.min_subnormal),
+        decimal=rounded(fmt.min_subnormal, 3),
         error=abs(relative) if abs(relative) >= _WORTH_PERCENT else rounded(abs(Fraction(relative)), 3),
     )
 
@@ -239,7 +240,7 @@ def range_takeaway(fmt: FloatFormat) -> Message:
     orders = (here.largest - here.smallest) * _LOG10_OF_2
     if fmt.twos_complement:
         return message("formats.takeaway.fixed", fmt=fmt.title, orders=orders, step=float(fmt.min_subnormal))
-    return message("formats.takeaway.float", fmt=fmt.title, orders=orders, step=float(fmt.eps) / 2)
+    return message("formats.takeaway.float", fmt=fmt.title, orders=orders, step=percent(fmt.eps / 2))
 
 
 def fate_label(stored: Stored) -> Message:

@@ -68,9 +68,18 @@ def result_text(choice: ModeResult, scope: Microscope) -> str:
     return brief(choice.value, scope.fmt.decimal_digits + 3)
 
 
+def asked_text(scope: Microscope) -> str:
+    """Return the number asked for, in as many digits as tell it from its neighbors and their tie."""
+    near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
+    least = max(scope.fmt.decimal_digits + 4, 6)
+    texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))
+    text = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
+    return text or rounded(scope.asked, 8 * least)
+
+
 def neighbor_text(value: Fraction, scope: Microscope) -> str:
     """Return a neighbor's value in as many digits as tell it from the other."""
-    return rounded(value, scope.fmt.decimal_digits + 3)
+    return brief(value, scope.fmt.decimal_digits + 3)
 
 
 def libraries_takeaway(verdicts: Sequence[Verdict], fmt: FloatFormat) -> Message:
