@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.limits import cached
+from core.messages import message
 from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
 from core.planning.comparison.entry import examples, pack
 from core.planning.presets import LECTURE as LECTURES
@@ -79,10 +80,10 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        _panel("0.1 + 0.2 in bf16, bit by bit", "arith", {"x": "0.1", "fmt": "bf16"}),
-        _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
-        _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
-        _panel("Many values under one scale, one of them far out", "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
+        _panel(message("floats.tour.arithmetic"), "arith", {"x": "0.1", "fmt": "bf16"}),
+        _panel(message("floats.tour.sum"), "sums", {"x": "1", "fmt": "bf16"}),
+        _panel(message("floats.tour.scaling"), "loss", {"x": "2^-24", "fmt": "fp16"}),
+        _panel(message("floats.tour.block"), "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
     TENSORS.id: (
         _panel("einops names the axes, and says what it does to memory", "named", {"x": "x.t()", "shape": "2, 3"}),

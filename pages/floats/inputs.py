@@ -39,12 +39,6 @@ _OVERFLOW = choice(
     OVERFLOWS,
     "format",
     few=True,
-    short=(
-        message("floats.overflow.format"),
-        message("floats.overflow.saturate"),
-        message("floats.overflow.infinity"),
-        message("floats.overflow.nan"),
-    ),
     help=message("floats.field.overflow_help"),
 )
 _FORMAT = choice(
