@@ -51,11 +51,13 @@ def _listed(value: object, last: str) -> str:
 
 TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": _safe,
+    "typed": str,
     "amount": lambda amount: format_value(*amount),
     "and": partial(_listed, last="and"),
     "or": partial(_listed, last="or"),
 }
-"""Formats of values that are no numbers: a name, an `Amount`, or a list of names."""
+"""Formats of values that are no numbers: a name, an `Amount`, or a list of names; ``typed``: what a user typed, between
+the quotation marks of an error, in which nothing is markup."""
 
 
 @dataclass(frozen=True, slots=True)

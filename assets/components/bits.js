@@ -70,7 +70,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   function step() {
-    // Steps wait for the server's answer, which knows the neighbours, so each click moves by one value.
+    // Steps wait for the server's answer, which knows the neighbors, so each click moves by one value.
     if (!state.steps || waiting()) return
     const next = state.steps > 0 ? strip.data.above : strip.data.below
     if (next === null) {

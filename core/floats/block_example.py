@@ -37,7 +37,7 @@ _GRAY = Source("Gray and Neuhoff 1998, Quantization", "section I", "https://doi.
 
 @formula(
     r"\v{element_bits} + \frac{\v{scale_bits}}{\v{size}}",
-    result=Symbol("b", "bits per element, its share of the scale included", "number"),
+    result=Symbol("b", "bits per element, including the scale", "number"),
     symbols={
         "element_bits": Symbol("b_e", "bits of an element", "number"),
         "scale_bits": Symbol("b_s", "bits of the block's scale", "number"),
@@ -48,14 +48,14 @@ _GRAY = Source("Gray and Neuhoff 1998, Quantization", "section I", "https://doi.
 def bits_per_element(element_bits: float, scale_bits: float, size: float) -> float:
     """Bits per element of a block format.
 
-    A scale for the whole tensor adds nothing that counts.
+    A scale for the whole tensor adds almost nothing.
     """
     return element_bits + scale_bits / size
 
 
 @formula(
     r"10 \cdot \log_{10}{\frac{\v{signal}}{\v{noise}}}",
-    result=Symbol(r"\mathrm{SQNR}", "signal to quantisation noise, in decibels", "number"),
+    result=Symbol(r"\mathrm{SQNR}", "signal to quantization noise, in decibels", "number"),
     symbols={
         "signal": Symbol(r"\overline{x^2}", "mean square of the values", "number"),
         "noise": Symbol(r"\mathrm{MSE}", "mean squared error", "number"),
@@ -63,9 +63,9 @@ def bits_per_element(element_bits: float, scale_bits: float, size: float) -> flo
     sources=(_GRAY,),
 )
 def sqnr(signal: float, noise: float) -> float:
-    """Signal to quantisation noise ratio.
+    """Signal to quantization noise ratio.
 
-    Six decibels are one bit of precision.
+    6 dB correspond to one bit of precision.
     """
     return 10 * np.log10(signal / noise)
 

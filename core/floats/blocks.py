@@ -171,7 +171,7 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
         _mx("mxint8", "MXINT8", "mxint8"),
         BlockFormat("nvfp4", "NVFP4", FORMATS["fp4_e2m1fn"], 16, FORMATS["fp8_e4m3fn"], _NV_RULES, (_NVFP4,), 32),
         _nf4("nf4", "NF4", FORMATS["fp32"], 0),
-        _nf4("nf4_double", "NF4, double quantised", dynamic_8bit(), 256),
+        _nf4("nf4_double", "NF4, double quantized", dynamic_8bit(), 256),
         _tiles("fp8_1x128", "fp8 tiles, 1 × 128", 128),
         _tiles("fp8_128x128", "fp8 tiles, 128 × 128", 128 * 128),
         _ints("int8", INT8, 64, "absmax", QLORA_INT8, "fp32"),
@@ -185,7 +185,7 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedBlock:
-    """Blocks after quantisation. Arrays of blocks have one row per block in ``scale_codes`` and ``scales`` only.
+    """Blocks after quantization. Arrays of blocks have one row per block in ``scale_codes`` and ``scales`` only.
 
     scale_codes: the scales' codes, one per block. scales: what an element's value is multiplied by (block scale times
         tensor scale). codes: the elements' codes. values: what comes back, float64.
@@ -216,7 +216,7 @@ def quantize_block(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> QuantizedBlock:
-    """Quantise one block, or several in a row.
+    """Quantize one block, or several in a row.
 
     values: float64 or float32, one dimension, a multiple of the block size (but for MX and NVFP4 the last block may be
         short); they are first rounded to float32, which is what a block is made of.
@@ -356,7 +356,7 @@ def float_element(block_format: BlockFormat) -> FloatFormat:
 
 
 def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
-    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantised, in 8 bits."""
+    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantized, in 8 bits."""
     element, scale = VALUE_TABLES["nf4"], block_format.scale
     blocks = _filled(given, block_format.size)
     amax: npt.NDArray[np.float32] = np.abs(blocks).max(axis=1)

@@ -1,4 +1,4 @@
-"""One code of one format, described completely: fields, class, exact value, neighbours, and every bit's weight."""
+"""One code of one format, described completely: fields, class, exact value, neighbors, and every bit's weight."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from core.floats.codec import NumberClass, classify, decode_exact, neighbour
+from core.floats.codec import NumberClass, classify, decode_exact, neighbor
 from core.floats.decimals import exact_decimal, rounded
 from core.floats.formats import FloatFormat
 from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
@@ -108,8 +108,8 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
         value,
         decimal,
         ulp,
-        neighbour(code, fmt, up=False),
-        neighbour(code, fmt, up=True),
+        neighbor(code, fmt, up=False),
+        neighbor(code, fmt, up=True),
     )
 
 

@@ -259,7 +259,7 @@ def classify(code: int, fmt: FloatFormat) -> NumberClass:
     return "normal" if fmt.lead(magnitude >> fmt.fraction_bits) else "subnormal"
 
 
-def neighbour(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
+def neighbor(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
     """The code of the next value up or down, infinity included; None at the end of the line and for NaN.
 
     Either zero steps straight to the smallest values, and the smallest negative value steps up to +0.

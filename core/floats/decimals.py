@@ -84,7 +84,7 @@ def shortest_decimal(code: int, fmt: FloatFormat) -> str:
     while True:
         unit = Fraction(10) ** (exponent + 1 - digits)
         below = abs(value) // unit
-        # Both neighbours: at a power of two the nearer one can miss the narrow side of the rounding interval.
+        # Both neighbors: at a power of two the nearer one can miss the narrow side of the rounding interval.
         for number in sorted((below, below + 1), key=lambda n: abs(n * unit - abs(value))):
             if encode_exact(side * number * unit, fmt) == code:
                 return place_point(str(number).rstrip("0"), exponent + len(str(number)) - digits, negative=value < 0)

@@ -60,7 +60,7 @@ def binades(largest: float, smallest: float) -> float:
 def relative_spacing(ulp: float, magnitude: float) -> float:
     """Relative spacing of a format's values.
 
-    Rounding to nearest is off by at most half of it.
+    The error of round-to-nearest is at most half of it.
     """
     return ulp / magnitude
 

@@ -1,11 +1,11 @@
-"""One rounding looked at closely: the two neighbours, the tie between them, and what every mode makes of it."""
+"""One rounding looked at closely: the two neighbors, the tie between them, and what every mode makes of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import decode_exact, encode_exact, floor_log2, neighbour
+from core.floats.codec import decode_exact, encode_exact, floor_log2, neighbor
 from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding import ROUNDINGS, Rounding
@@ -20,8 +20,8 @@ _HIGHAM = Source(
     "https://doi.org/10.1137/20M1334796",
 )
 
-_LOW = Symbol(r"x_\downarrow", "the neighbour below", "number")
-_HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
+_LOW = Symbol(r"x_\downarrow", "the neighbor below", "number")
+_HIGH = Symbol(r"x_\uparrow", "the neighbor above", "number")
 
 
 @formula(
@@ -31,9 +31,9 @@ _HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
     sources=(Source("IEEE 754-2019", "4.3.1 Rounding-direction attributes to nearest"),),
 )
 def tie_point(low: float, high: float) -> float:
-    """Tie point between two neighbours.
+    """Tie point between two neighbors.
 
-    Below it round-to-nearest goes down, above it up; on it the rule for ties decides.
+    Round-to-nearest goes down below it and up above it. At the tie point the rule for ties decides.
     """
     return (low + high) / 2
 
@@ -42,16 +42,16 @@ def tie_point(low: float, high: float) -> float:
     r"\frac{\v{asked} - \v{low}}{\v{gap}}",
     result=Symbol("p", "probability of rounding up", "ratio"),
     symbols={
-        "asked": Symbol("x", "the number asked for", "number"),
+        "asked": Symbol("x", "the number you entered", "number"),
         "low": _LOW,
-        "gap": Symbol(r"\Delta", "distance between the neighbours", "number"),
+        "gap": Symbol(r"\Delta", "distance between the neighbors", "number"),
     },
     sources=(_HIGHAM,),
 )
 def chance_up(asked: float, low: float, gap: float) -> float:
     """Probability that stochastic rounding goes up.
 
-    The nearer neighbour is the likelier one, in such proportion that the mean of many roundings is the number itself.
+    The nearer neighbor is more likely, and the mean of many roundings is the number itself.
     """
     return (asked - low) / gap
 
@@ -60,7 +60,7 @@ def chance_up(asked: float, low: float, gap: float) -> float:
 class ModeResult:
     """What one rounding mode takes: its code, and its value (None where it overflows into infinity or NaN).
 
-    upper: whether that is the neighbour above. chance: probability of the one above, for stochastic rounding only.
+    upper: whether that is the neighbor above. chance: probability of the one above, for stochastic rounding only.
     """
 
     rounding: Rounding
@@ -87,10 +87,10 @@ class Detour:
 
 @dataclass(frozen=True, slots=True)
 class Microscope:
-    """A number between its two neighbours in a format. Made by `magnify`.
+    """A number between its two neighbors in a format. Made by `magnify`.
 
-    low, high: the neighbours; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
-    negative number, where the neighbour is the step past the largest finite value, which is no number of the format.
+    low, high: the neighbors; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
+    negative number, where the neighbor is the step past the largest finite value, which is no number of the format.
     overflow: what happens beyond the largest finite value, never ``format``.
     position: where between them, 0 to 1. kept: the last significant bits of the one nearer to zero, the point after
     the first of them all where it is shown. guard, round_, sticky: the bits that decide.
@@ -117,17 +117,17 @@ class Microscope:
 
     @property
     def tie(self) -> Fraction:
-        """Halfway between the neighbours, exact."""
+        """Halfway between the neighbors, exact."""
         return (self.low + self.high) / 2
 
 
 def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
-    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbour on one side.
+    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbor on one side.
 
     That is so from one step past the largest finite value on, and for a format without zero or sign also near and
     below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
     """
-    around = _neighbours(fraction, fmt)
+    around = _neighbors(fraction, fmt)
     if around is None:
         return None
     low_code, low, high_code, high = around
@@ -152,14 +152,14 @@ def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format")
     )
 
 
-def _neighbours(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
+def _neighbors(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
     code = encode_exact(fraction, fmt, "saturate")
     value = decode_exact(code, fmt)
     if value is None:
         return None
     if value == fraction:
         return code, value, code, value
-    outer = neighbour(code, fmt, up=value < fraction)
+    outer = neighbor(code, fmt, up=value < fraction)
     other = decode_exact(outer, fmt) if outer is not None else None
     if other is None:
         if abs(value) != fmt.max_finite:

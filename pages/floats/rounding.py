@@ -187,7 +187,12 @@ def _errors(stored: Stored) -> tuple[str, str]:
     relative = stored.relative
     text = _signed(relative) if abs(relative) < _SMALL_ERROR else ("+" * (relative > 0)) + percent(relative)
     ulps = stored.ulps or Fraction(0)
-    return QuantityText(text, float(relative)), QuantityText(_signed(ulps), float(min(ulps, Fraction(10) ** 300)))
+    return QuantityText(text, _clamped(relative)), QuantityText(_signed(ulps), _clamped(ulps))
+
+
+def _clamped(value: Fraction) -> float:
+    """An exact value as a float64, the largest where it is beyond."""
+    return float(min(max(value, -FORMATS["fp64"].max_finite), FORMATS["fp64"].max_finite))
 
 
 def _signed(value: Fraction) -> str:

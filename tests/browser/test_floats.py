@@ -198,7 +198,7 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
     expect(answer(page)).to_contain_text("becomes 1.0078125 in bf16")
     number(page).fill("**0.1**")
     number(page).press("Enter")
-    expect(page.get_by_role("alert").first).to_contain_text("is not a number")
+    expect(page.get_by_role("alert").first).to_contain_text("“**0.1**” is not a number")
 
     put(page, "0.1", "bf16")
     expect(page.locator(".np-scope .row")).to_have_count(7)

@@ -363,7 +363,7 @@ def test_every_value_goes_to_the_nearest_of_its_block(name: str, values: list[fl
         np.testing.assert_array_equal(block.values[positive], given[positive])  # the largest comes back exactly
 
 
-def test_quantised_scales_cost_little_and_save_three_eighths_of_a_bit() -> None:
+def test_quantized_scales_cost_little_and_save_three_eighths_of_a_bit() -> None:
     """QLoRA, section 3: from 0.5 to 0.127 bits a parameter."""
     values = np.random.default_rng(0).standard_normal(64 * 1024)
     plain, double = (quantize_block(values, BLOCK_FORMATS[name]) for name in ("nf4", "nf4_double"))

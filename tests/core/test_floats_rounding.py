@@ -77,7 +77,7 @@ def test_array_and_exact_rounding_are_the_same(
 
 
 @given(drawn=format_and_value(), seed=st.integers(0, 2**32))
-def test_stochastic_rounding_takes_one_of_the_two_neighbours(drawn: tuple[FloatFormat, Fraction], seed: int) -> None:
+def test_stochastic_rounding_takes_one_of_the_two_neighbors(drawn: tuple[FloatFormat, Fraction], seed: int) -> None:
     fmt, value = drawn
     if (value < 0 and not fmt.signed) or (value == 0 and not fmt.zero):
         return
@@ -158,7 +158,7 @@ NARROW = [f for f in FORMATS.values() if f.bits <= 16]
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
 @settings(max_examples=60)
 @given(share=st.fractions(-1, 1))
-def test_neighbours_bracket_and_the_bits_say_which_half(fmt: FloatFormat, share: Fraction) -> None:
+def test_neighbors_bracket_and_the_bits_say_which_half(fmt: FloatFormat, share: Fraction) -> None:
     asked = share * fmt.max_finite
     scope = magnify(asked, fmt)
     if scope is None:
@@ -180,7 +180,7 @@ def test_neighbours_bracket_and_the_bits_say_which_half(fmt: FloatFormat, share:
     assert scope.sticky == (away % Fraction(1, 4) > 0)
 
 
-def test_neighbours_are_numpys_nextafter() -> None:
+def test_neighbors_are_numpys_nextafter() -> None:
     draw = np.random.default_rng(0)
     for value in draw.standard_normal(200) * 10.0 ** draw.integers(-6, 4, 200):
         scope = magnify(Fraction(float(value)), FORMATS["fp16"])

@@ -80,7 +80,7 @@ def digits(text: str) -> str:
 
 
 @given(any_code)
-def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
+def test_neighbors_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
     view = describe(code, fmt)
     if view.kind == "nan":

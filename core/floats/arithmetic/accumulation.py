@@ -43,15 +43,15 @@ _CROCI = Source(
 
 @formula(
     r"\frac{\v{ulp}}{2}",
-    result=Symbol(r"a_\mathrm{min}", "smallest addend that still moves the sum", "number"),
+    result=Symbol(r"a_\mathrm{min}", "smallest addend that changes the sum", "number"),
     symbols={"ulp": Symbol(r"\mathrm{ulp}", "step of the format at the sum", "number")},
     sources=(_CROCI,),
 )
 def half_step(ulp: float) -> float:
-    """Smallest addend that round-to-nearest still notices.
+    """Smallest addend that changes the sum with round-to-nearest.
 
-    Anything below half a step is nearer to the old sum than to the next value, so the sum stays; at exactly half the
-    tie decides.
+    With an addend of less than half a step, the exact sum is closer to the old sum than to the next value. At exactly
+    half a step, the rule for ties decides.
     """
     return ulp / 2
 
@@ -62,12 +62,12 @@ def half_step(ulp: float) -> float:
     symbols={
         "start": Symbol("s_0", "start", "number"),
         "steps": Symbol("n", "additions", "count"),
-        "addend": Symbol("a", "what is added each time", "number"),
+        "addend": Symbol("a", "addend", "number"),
     },
     sources=(_CROCI,),
 )
 def exact_sum(start: float, steps: float, addend: float) -> float:
-    """The sum without any rounding."""
+    """Sum without rounding."""
     return start + steps * addend
 
 
@@ -304,7 +304,7 @@ def _values(fmt: FloatFormat) -> npt.NDArray[np.float64]:
 def sum_to_odd(first: npt.NDArray[np.float64], second: float) -> npt.NDArray[np.float64]:
     """``first + second`` in float64, rounded to odd: rounding once more into a narrow format is then as good as once.
 
-    Where float64 cannot hold the exact sum, the neighbour with an odd last bit stands for everything between two
+    Where float64 cannot hold the exact sum, the neighbor with an odd last bit stands for everything between two
     float64 values. Source: Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums.
     """
     total = first + second

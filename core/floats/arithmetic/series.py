@@ -131,7 +131,7 @@ def one_by_one(given: Any, rounding: RoundedSums | None = None) -> float:
 
 
 def in_pairs(given: Any, rounding: RoundedSums | None = None) -> float:
-    """Neighbours first, then the sums of neighbours, until one is left."""
+    """Neighbors first, then the sums of neighbors, until one is left."""
     sums, plus = given, rounding.plus if rounding else np.add
     with np.errstate(over="ignore", invalid="ignore"):
         while sums.size > 1:

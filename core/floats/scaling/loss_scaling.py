@@ -21,46 +21,45 @@ _REACH = 7
 
 _MIXED = Source("Micikevicius et al. 2018, Mixed Precision Training", "section 3.2", "https://arxiv.org/abs/1710.03740")
 _SCALER = Source("PyTorch, torch.amp.GradScaler", url="https://docs.pytorch.org/docs/stable/amp.html")
-_SCALE = Symbol("S", "factor by which the gradients are multiplied", "number")
+_SCALE = Symbol("S", "loss scale", "number")
 
 
 @formula(
     r"\frac{\v{smallest}}{2 \cdot \v{scale}}",
-    result=Symbol(r"g_\mathrm{flush}", "largest gradient that still becomes zero", "number"),
+    result=Symbol(r"g_\mathrm{flush}", "largest gradient that becomes zero", "number"),
     symbols={"smallest": Symbol(r"x_\mathrm{min}", "smallest positive value of the format", "number"), "scale": _SCALE},
     sources=(_MIXED,),
 )
 def flush_below(smallest: float, scale: float) -> float:
-    """Where gradients flush to zero.
+    """Largest gradient that becomes zero.
 
-    Half the smallest positive value is nearer to zero, or tied with it; a scaled loss scales every gradient alike.
+    Half the smallest positive value and everything below rounds to zero. The loss scale multiplies every gradient.
     """
     return smallest / (2 * scale)
 
 
 @formula(
     r"\frac{\v{largest}}{\v{scale}}",
-    result=Symbol(r"g_\mathrm{max}", "largest gradient that still fits", "number"),
+    result=Symbol(r"g_\mathrm{max}", "largest gradient that does not overflow", "number"),
     symbols={"largest": Symbol(r"x_\mathrm{max}", "largest finite value of the format", "number"), "scale": _SCALE},
     sources=(_MIXED,),
 )
 def fits_below(largest: float, scale: float) -> float:
-    """The largest gradient that fits under a scale."""
+    """Largest gradient that does not overflow."""
     return largest / scale
 
 
 @formula(
     r"\v{scale} \cdot \v{factor}",
-    result=Symbol("S'", "scale from the next step on", "number"),
+    result=Symbol("S'", "loss scale of the next step", "number"),
     symbols={"scale": _SCALE, "factor": Symbol("f", "growth or backoff factor", "number")},
     sources=(_SCALER,),
 )
 def next_scale(scale: float, factor: float) -> float:
     """The next loss scale.
 
-    The factor is that of growth once as many steps in a row as the growth interval had no infinity and no NaN, and that
-    of backoff after every step that had one, which changes no weight; after all other steps the scale stays. With
-    hysteresis the first so many overflows since it last grew only skip their steps, and it falls to the least at most.
+    The scale grows after one growth interval without infinity or NaN. It shrinks after a step that overflows, and that
+    step changes no weight. With hysteresis, the first overflows since the last growth only skip their steps.
     """
     return scale * factor
 

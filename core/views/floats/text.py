@@ -28,11 +28,11 @@ _LOG10_OF_2 = 0.30103
 def answer_text(stored: Stored) -> Message:
     """Return what became of the typed number."""
     fmt, view, fate = stored.fmt, stored.view, stored.fate
-    relative = float(stored.relative or 0)
+    error = abs(stored.relative or Fraction(0)) if fate == "rounded" else Fraction(0)
     if fate == "exact":
         name = _LANDMARKS[_landmark(stored)]
     elif fate == "rounded":
-        name = _ROUNDED[abs(relative) < _WORTH_PERCENT, abs(view.value or 0) > abs(stored.typed.value or 0)]
+        name = _ROUNDED[error < _WORTH_PERCENT, abs(view.value or 0) > abs(stored.typed.value or 0)]
     elif fate == "infinity":
         name = "floats.answer.exact" if stored.exact else "floats.answer.no_infinity"
     else:
@@ -46,7 +46,7 @@ def answer_text(stored: Stored) -> Message:
         largest=f"{'−' * stored.typed.negative}{brief(fmt.max_finite)}",
         least=_power_text(fmt.min_subnormal),
         decimal=rounded(fmt.min_subnormal, 3),
-        error=abs(relative) if abs(relative) >= _WORTH_PERCENT else rounded(abs(Fraction(relative)), 3),
+        error=rounded(error, 3) if error < _WORTH_PERCENT else float(error),
     )
 
 
