@@ -65,6 +65,7 @@ def _codes(value: object) -> str:
 
 TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "text": _safe,
+    "typed": str,
     "amount": lambda amount: format_value(*amount),
     "code": _code,
     "codes": _codes,
@@ -74,7 +75,8 @@ TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "quoted": lambda names: listed([f"“{_safe(name)}”" for name in names]),
     "dots": lambda items: " · ".join(map(_safe, items)),
 }
-"""Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names."""
+"""Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names; ``typed``: what a
+user typed, between the quotation marks of an error, in which nothing is markup."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   function tell() {
     const i = state.hover ?? (state.focused ? state.here : null)
     if (i === null) {
-      strip.detail.textContent = "Click a bit to flip it. From the keyboard: Tab into the strip, ← → to move, Space to flip."
+      strip.detail.textContent = strip.data.hint
       return
     }
     const { field, index, effect, flipped } = strip.data.bits[i]
@@ -60,7 +60,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     name.textContent = field === "sign" ? "sign bit" : `${field} bit ${index}`
     // Effect and outcome were computed for the code the server last saw; between a flip and its answer they are old.
     const fresh = state.code === BigInt(`0x${strip.data.code}`)
-    strip.detail.replaceChildren(name, ...(fresh ? [" ", ...raised(`${effect}. Flip it: ${flipped}`)] : []))
+    strip.detail.replaceChildren(name, ...(fresh ? [" ", ...raised(`${effect} ${flipped}`)] : []))
   }
 
   function send() {
@@ -70,7 +70,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 
   function step() {
-    // Steps wait for the server's answer, which knows the neighbours, so each click moves by one value.
+    // Steps wait for the server's answer, which knows the neighbors, so each click moves by one value.
     if (!state.steps || waiting()) return
     const next = state.steps > 0 ? strip.data.above : strip.data.below
     if (next === null) {
@@ -154,8 +154,8 @@ function build(root, data) {
     bits.push(button)
   })
   const detail = element("p", "detail")
-  const below = stepper("previous value")
-  const above = stepper("next value")
+  const below = stepper(data.previous)
+  const above = stepper(data.next)
   const foot = element("div", "foot")
   foot.append(detail, below, above)
   root.replaceChildren(strip, foot)

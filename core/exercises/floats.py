@@ -11,7 +11,7 @@ from core.fields import Link
 from core.floats.arithmetic.accumulation import add_up, half_step
 from core.floats.block_example import bits_per_element
 from core.floats.blocks import BLOCK_FORMATS
-from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbour
+from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbor
 from core.floats.decimals import raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.laws import unit_in_last_place
@@ -38,7 +38,7 @@ def stored(rng: random.Random) -> Exercise:
     code = encode_exact(asked, fmt)
     options: list[tuple[str, str]] = []
     for up in (False, True):
-        beside = neighbour(code, fmt, up=up)
+        beside = neighbor(code, fmt, up=up)
         if (
             classify(code, fmt) not in ("inf", "nan")
             and beside is not None
@@ -114,7 +114,7 @@ def largest(rng: random.Random) -> Exercise:
 
 
 def spacing(rng: random.Random) -> Exercise:
-    """The step between neighbours at a number."""
+    """The step between neighbors at a number."""
     fmt = FORMATS[rng.choice(("fp32", "fp16", "bf16", "fp8_e4m3fn"))]
     power = rng.randint(2, 7)
     size = Fraction(2) ** (power - fmt.fraction_bits)

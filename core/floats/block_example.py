@@ -8,13 +8,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, QuantizedBlock, Rule, quantize_block
+from core.floats.blocks import BLOCK_FORMATS, QuantizedBlock, Rule, noise_of, quantize_block
 from core.floats.formats import FormatError
-from core.floats.integer_blocks import WHOLE
-from core.floats.value_tables import ValueTable
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached, limit
-from core.units import QuantityText, significant
+from core.messages import message
 
 Distribution: TypeAlias = Literal["normal", "heavy-tailed", "one outlier", "uniform"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("normal", "heavy-tailed", "one outlier", "uniform")
@@ -39,7 +37,7 @@ _GRAY = Source("Gray and Neuhoff 1998, Quantization", "section I", "https://doi.
 
 @formula(
     r"\v{element_bits} + \frac{\v{scale_bits}}{\v{size}}",
-    result=Symbol("b", "bits per element, its share of the scale included", "number"),
+    result=Symbol("b", "bits per element, including the scale", "number"),
     symbols={
         "element_bits": Symbol("b_e", "bits of an element", "number"),
         "scale_bits": Symbol("b_s", "bits of the block's scale", "number"),
@@ -50,14 +48,14 @@ _GRAY = Source("Gray and Neuhoff 1998, Quantization", "section I", "https://doi.
 def bits_per_element(element_bits: float, scale_bits: float, size: float) -> float:
     """Bits per element of a block format.
 
-    A scale for the whole tensor adds nothing that counts.
+    A scale for the whole tensor adds almost nothing.
     """
     return element_bits + scale_bits / size
 
 
 @formula(
     r"10 \cdot \log_{10}{\frac{\v{signal}}{\v{noise}}}",
-    result=Symbol(r"\mathrm{SQNR}", "signal to quantisation noise, in decibels", "number"),
+    result=Symbol(r"\mathrm{SQNR}", "signal to quantization noise, in decibels", "number"),
     symbols={
         "signal": Symbol(r"\overline{x^2}", "mean square of the values", "number"),
         "noise": Symbol(r"\mathrm{MSE}", "mean squared error", "number"),
@@ -65,22 +63,28 @@ def bits_per_element(element_bits: float, scale_bits: float, size: float) -> flo
     sources=(_GRAY,),
 )
 def sqnr(signal: float, noise: float) -> float:
-    """Signal to quantisation noise ratio.
+    """Signal to quantization noise ratio.
 
-    Six decibels are one bit of precision.
+    6 dB correspond to one bit of precision.
     """
     return 10 * np.log10(signal / noise)
 
 
 @dataclass(frozen=True, slots=True)
-class BlockScore:
-    """How one block format does on the values under one scale rule."""
+class OutlierEffect:
+    """What the largest value of a block does to the SQNR of the others, in decibels.
 
-    block_format: BlockFormat
-    rule: Rule
-    clipped: int
-    mse: float
-    sqnr_db: float
+    with_db: under the scale that it sets. without_db: with 0 in its place.
+    """
+
+    largest: float
+    with_db: float
+    without_db: float
+
+    @property
+    def lowers(self) -> bool:
+        """Whether it costs the other values half a bit or more."""
+        return self.with_db < self.without_db - 3
 
 
 @cached("results_kept")
@@ -104,12 +108,11 @@ def read_block(text: str) -> tuple[float, ...]:
     Raises `FormatError` with the reason and an example.
     """
     cap = limit("block_chars")
-    example_text = "For example 0.5, -1.25, 30."
     if len(text) > cap:
-        raise FormatError(f"That is {len(text):,} characters long; a block has at most {cap}. {example_text}")
+        raise FormatError(message("blocks.error.long", length=float(len(text)), most=float(cap)))
     parts = text.replace("−", "-").replace(",", " ").replace(";", " ").split()
     if not parts or len(parts) > BLOCK_VALUES:
-        raise FormatError(f"{len(parts)} values: a block has 1 to {BLOCK_VALUES}. {example_text}")
+        raise FormatError(message("blocks.error.count", count=float(len(parts)), most=float(BLOCK_VALUES)))
     values: list[float] = []
     for part in parts:
         try:
@@ -118,7 +121,7 @@ def read_block(text: str) -> tuple[float, ...]:
             value = math.nan
         if not abs(value) <= _LARGEST:
             clipped = part if len(part) <= 20 else f"{part[:16]}…"
-            raise FormatError(f"“{clipped}” is not a finite number up to 3e38. {example_text}")
+            raise FormatError(message("blocks.error.number", text=clipped))
         values.append(value)
     return tuple(values + [0.0] * (BLOCK_VALUES - len(values)))
 
@@ -140,105 +143,13 @@ def quantize(values: tuple[float, ...], name: str, rule: Rule) -> QuantizedBlock
 
 
 @cached("results_kept")
-def scores(values: tuple[float, ...]) -> tuple[BlockScore, ...]:
-    """Every block format under every rule it may follow."""
-    return tuple(
-        BlockScore(fmt, rule, int(done.clipped.sum()), done.mse, done.sqnr_db)
-        for fmt in BLOCK_FORMATS.values()
-        for rule in fmt.scale_rules
-        for done in (quantize(values, fmt.name, rule),)
-    )
-
-
-def takeaway(values: tuple[float, ...], done: QuantizedBlock) -> str:
-    """One sentence: what the shared scale costs these values."""
-    fmt, back = done.block_format, done.values
-    lost = sum(1 for v, b in zip(values, back.tolist(), strict=True) if v and not b)
-    clipped = int(done.clipped.sum())
-    text = f"at **{decibel(done.sqnr_db)}**" if math.isfinite(done.sqnr_db) else "**exactly**"
-    head = f"{fmt.title} keeps these values {text} in {fmt.bits_per_element:.4g} bits per element"
-    tail: list[str] = []
-    if lost:
-        tail.append(f"**{lost}** of {len(values)} become zero under the scale that the largest one asks for")
-    if clipped:
-        tail.append(f"**{clipped}** clipped")
-    return f"{head}: {', '.join(tail)}." if tail else f"{head}, none lost and none clipped."
-
-
-def decibel(value: float) -> str:
-    """A ratio in decibels for reading."""
-    if math.isnan(value):
-        return "no signal"
-    return "exact" if math.isinf(value) else QuantityText(f"{value:.1f} dB", value, "dB")
-
-
-@cached("results_kept")
-def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """A row per block format: its bits, then SQNR and errors under each of `SCALE_RULES`, empty where not its own."""
-    rows: list[tuple[tuple[str, str], ...]] = []
-    for fmt in BLOCK_FORMATS.values():
-        by_name = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
-        cells = [by_name.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
-        rows.append(((fmt.title, f"{fmt.size:,} values"), (significant(fmt.bits_per_element), ""), *cells))
-    return tuple(rows)
-
-
-def _score(score: BlockScore) -> tuple[str, str]:
-    small = [f"MSE {score.mse:.2g}" if score.mse else "MSE 0"]
-    if score.clipped:
-        small.append(f"{score.clipped} clipped")
-    return decibel(score.sqnr_db), ", ".join(small)
-
-
-def scale_line(done: QuantizedBlock) -> str:
-    """The scale, its code and its rule in a sentence."""
-    fmt, rule = done.block_format, SCALE_RULES[done.rule]
-    if isinstance(fmt.element, ValueTable) and fmt.name not in WHOLE:
-        return _table_line(done, fmt.element)
-    scales = " and ".join(
-        f"**{_signed(scale / done.tensor_scale)}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
-        for scale, code in zip(done.scales.tolist(), done.scale_codes.tolist(), strict=True)
-    )
-    tensor = f", each times the tensor’s scale of {done.tensor_scale:.4g}" if done.tensor_scale != 1 else ""
-    many = "s" * (done.scales.size > 1)
-    short = f" A block has {fmt.size:,} values; these {done.values.size} are a part of one." * (
-        fmt.size > done.values.size
-    )
-    return (
-        f"{fmt.scale.title} scale{many} {scales}{tensor}.{short} Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
-    )
-
-
-def _signed(value: float) -> str:
-    return f"{value:g}".replace("-", "−", 1) if value < 0 else f"{value:g}"
-
-
-def _table_line(done: QuantizedBlock, element: ValueTable) -> str:
-    """The scale of a block whose elements are a table of values, and that table."""
-    fmt, rule = done.block_format, SCALE_RULES[done.rule]
-    values = ", ".join(f"{value:.3g}".replace("-", "−") for value in element.values)
-    kept = "kept in float32"
-    if fmt.scale_group:
-        kept = f"kept in 8 bits: exact for a single block, {_double_cost():.2g} dB lost over a tensor of normal values"
-    return (
-        f"Scale **{float(done.scales[0]):g}**, {kept}. A block has {fmt.size} values; these {done.values.size} are a "
-        f"short one. Its {len(element.values)} codes stand for quantiles of a normal distribution: {values}. "
-        f"Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
-    )
-
-
-@cached("tables_kept")
-def _double_cost() -> float:
-    """Decibels that quantised scales cost a tensor of normal values."""
-    values = np.random.default_rng(_SEED).standard_normal(256 * 64)
-    plain, double = (quantize_block(values, BLOCK_FORMATS[name]).sqnr_db for name in ("nf4", "nf4_double"))
-    return plain - double
-
-
-@cached("tables_kept")
-def rule_notes() -> tuple[str, ...]:
-    """A sentence per scale rule: what it does and who uses it."""
-    return tuple(f"**{r.title}**: {r.meaning} {r.used_by}." for r in SCALE_RULES.values())
+def outlier_effect(values: tuple[float, ...], name: str, rule: Rule) -> OutlierEffect:
+    """Return what the value of the largest magnitude does to the others, which share its scale."""
+    at = int(np.argmax(np.abs(values)))
+    alone = (*values[:at], 0.0, *values[at + 1 :])
+    others = np.delete(np.array(values), at)
+    with_db, without_db = (noise_of(others, np.delete(quantize(v, name, rule).values, at))[1] for v in (values, alone))
+    return OutlierEffect(values[at], with_db, without_db)
 
 
 def explain(values: tuple[float, ...], done: QuantizedBlock) -> tuple[Explanation, ...]:

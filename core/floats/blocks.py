@@ -73,87 +73,22 @@ _ROUNDINGS = 1 + 2.0**-21
 
 @dataclass(frozen=True, slots=True)
 class BlockScaleRule:
-    """How a block's scale follows from its largest magnitude.
-
-    title, short: its name in prose and above a column. meaning: what it does. used_by: who rounds scales this way.
-    """
+    """How a block's scale follows from its largest magnitude. title: its name in links and on the page."""
 
     name: Rule
     title: str
-    short: str
-    meaning: str
-    used_by: str
     sources: tuple[Source, ...]
 
 
 _RULES = (
-    BlockScaleRule(
-        "floor",
-        "floor",
-        "floor",
-        "the largest power of two up to amax, over the largest one of the element; what is still larger is clipped.",
-        "The OCP MX specification; torchao's default; microxcaling",
-        (_MX, _TORCHAO),
-    ),
-    BlockScaleRule(
-        "ceil",
-        "ceil",
-        "ceil",
-        "the smallest power of two from amax on, over the largest one of the element; nothing is clipped.",
-        "torchao, as an option",
-        (_TORCHAO,),
-    ),
-    BlockScaleRule(
-        "even",
-        "round to even exponent",
-        "even exponent",
-        "like floor, after amax is rounded to the element's fraction bits: a nearly full binade counts as the next.",
-        "torchao, as an option; AMD Quark's “even” scales",
-        (_TORCHAO,),
-    ),
-    BlockScaleRule(
-        "rceil",
-        "RCEIL",
-        "RCEIL",
-        "the smallest power of two of at least amax over the element's largest value; nothing is clipped.",
-        "cuBLAS, NVIDIA Transformer Engine; torchao, as an option",
-        (_CUBLAS, _TORCHAO),
-    ),
-    BlockScaleRule(
-        "level1",
-        "block scales alone",
-        "block scale",
-        "amax / 6 rounded to E4M3, nothing above it: tensors far from 1 leave E4M3's range.",
-        "torchao's NVFP4 without a per-tensor scale",
-        (_TORCHAO,),
-    ),
-    BlockScaleRule(
-        "level2",
-        "block and tensor scale",
-        "block and tensor",
-        "a float32 scale per tensor brings the largest block scale to 448; block scales are E4M3, from 2⁻⁶ on.",
-        "torchao; NVIDIA's recipe but for block scales below 2⁻⁶, which torchao lifts and Transformer Engine rounds "
-        "to E4M3's subnormals or zero",
-        (_NVFP4, _NVFP4_TRAINING, _TORCHAO, _ENGINE),
-    ),
-    BlockScaleRule(
-        "absmax",
-        "largest magnitude",
-        "absmax",
-        "amax over the element's largest value, so that nothing is clipped; double quantisation keeps it in 8 bits, "
-        "after the mean of all blocks’ is taken off, under a float32 scale for every 256 blocks.",
-        "QLoRA, bitsandbytes, PEFT, torchtune; ggml’s q8_0; DeepSeek-V3’s fp8 tiles",
-        (_QLORA, BITSANDBYTES, _DEEPSEEK),
-    ),
-    BlockScaleRule(
-        "ends",
-        "ends of the integers",
-        "ends",
-        "q4_0: the largest magnitude, with its sign, falls on −8. int4: smallest and largest fall on 0 and 15, and a "
-        "whole number, the zero point, stands for 0.",
-        "ggml; AWQ",
-        (GGML, AWQ),
-    ),
+    BlockScaleRule("floor", "floor", (_MX, _TORCHAO)),
+    BlockScaleRule("ceil", "ceil", (_TORCHAO,)),
+    BlockScaleRule("even", "round to even exponent", (_TORCHAO,)),
+    BlockScaleRule("rceil", "RCEIL", (_CUBLAS, _TORCHAO)),
+    BlockScaleRule("level1", "block scales alone", (_TORCHAO,)),
+    BlockScaleRule("level2", "block and tensor scale", (_NVFP4, _NVFP4_TRAINING, _TORCHAO, _ENGINE)),
+    BlockScaleRule("absmax", "largest magnitude", (_QLORA, BITSANDBYTES, _DEEPSEEK)),
+    BlockScaleRule("ends", "ends of the integers", (GGML, AWQ)),
 )
 
 SCALE_RULES: Mapping[str, BlockScaleRule] = {rule.name: rule for rule in _RULES}
@@ -236,7 +171,7 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
         _mx("mxint8", "MXINT8", "mxint8"),
         BlockFormat("nvfp4", "NVFP4", FORMATS["fp4_e2m1fn"], 16, FORMATS["fp8_e4m3fn"], _NV_RULES, (_NVFP4,), 32),
         _nf4("nf4", "NF4", FORMATS["fp32"], 0),
-        _nf4("nf4_double", "NF4, double quantised", dynamic_8bit(), 256),
+        _nf4("nf4_double", "NF4, double quantized", dynamic_8bit(), 256),
         _tiles("fp8_1x128", "fp8 tiles, 1 × 128", 128),
         _tiles("fp8_128x128", "fp8 tiles, 128 × 128", 128 * 128),
         _ints("int8", INT8, 64, "absmax", QLORA_INT8, "fp32"),
@@ -250,7 +185,7 @@ BLOCK_FORMATS: Mapping[str, BlockFormat] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedBlock:
-    """Blocks after quantisation. Arrays of blocks have one row per block in ``scale_codes`` and ``scales`` only.
+    """Blocks after quantization. Arrays of blocks have one row per block in ``scale_codes`` and ``scales`` only.
 
     scale_codes: the scales' codes, one per block. scales: what an element's value is multiplied by (block scale times
         tensor scale). codes: the elements' codes. values: what comes back, float64.
@@ -281,7 +216,7 @@ def quantize_block(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> QuantizedBlock:
-    """Quantise one block, or several in a row.
+    """Quantize one block, or several in a row.
 
     values: float64 or float32, one dimension, a multiple of the block size (but for MX and NVFP4 the last block may be
         short); they are first rounded to float32, which is what a block is made of.
@@ -421,7 +356,7 @@ def float_element(block_format: BlockFormat) -> FloatFormat:
 
 
 def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
-    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantised, in 8 bits."""
+    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantized, in 8 bits."""
     element, scale = VALUE_TABLES["nf4"], block_format.scale
     blocks = _filled(given, block_format.size)
     amax: npt.NDArray[np.float32] = np.abs(blocks).max(axis=1)

@@ -1,4 +1,4 @@
-"""One code of one format, described completely: fields, class, exact value, neighbours, and every bit's weight."""
+"""One code of one format, described completely: fields, class, exact value, neighbors, and every bit's weight."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from core.floats.codec import NumberClass, classify, decode_exact, neighbour
-from core.floats.decimals import brief, exact_decimal, hexfloat, raised, rounded
+from core.floats.codec import NumberClass, classify, decode_exact, neighbor
+from core.floats.decimals import exact_decimal, rounded
 from core.floats.formats import FloatFormat
 from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
 from core.formula import Explanation, Formula
@@ -18,17 +18,18 @@ Field: TypeAlias = Literal["sign", "exponent", "fraction"]
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """One bit: the field it belongs to, its place in it (0 is the last), what it weighs, and what flipping gives.
+    """One bit.
 
-    weight: in its field, as ``2^3``; the sign bit's is ``(-1)^S``. effect: the same in words, for this code.
-    flipped: the value after flipping this bit alone.
+    index: its place in its field, 0 for the last. weight: in its field, as ``2^3``; the sign bit's is ``(-1)^S``.
+    power: log2 of what it adds to the value, or of the factor that it multiplies the value by; None for a sign bit and
+    for infinity and NaN. flipped: the value after flipping this bit alone.
     """
 
     field: Field
     index: int
     value: int
     weight: str
-    effect: str
+    power: int | None
     flipped: str
 
 
@@ -37,7 +38,7 @@ class CodeView:
     """A code and everything that follows from it. Made by `describe`.
 
     sign, exponent, fraction: the fields. value: exact, None for infinity and NaN.
-    decimal: every digit of the value, or inf, -inf, nan. hexfloat: likewise.
+    decimal: every digit of the value, or inf, -inf, nan.
     ulp: spacing to the next larger magnitude of the same binade, None for infinity and NaN.
     below, above: codes of the next smaller and larger value, None at the end of the line and for NaN.
     """
@@ -50,7 +51,6 @@ class CodeView:
     fraction: int
     value: Fraction | None
     decimal: str
-    hexfloat: str
     ulp: Fraction | None
     below: int | None
     above: int | None
@@ -67,13 +67,6 @@ class CodeView:
         return f"0x{self.code << spare:0{self.fmt.word_bits // 4}x}" if spare else ""
 
     @property
-    def binary(self) -> str:
-        """The bits, one group per field; fields of no bits are left out."""
-        widths = (int(self.fmt.signed), self.fmt.exponent_bits, self.fmt.fraction_bits)
-        fields = zip((self.sign, self.exponent, self.fraction), widths, strict=True)
-        return " ".join(f"{value:0{width}b}" for value, width in fields if width)
-
-    @property
     def power(self) -> int:
         """The power of two that multiplies 1.M or 0.M."""
         return self.fmt.power(self.exponent)
@@ -88,19 +81,6 @@ class CodeView:
         """The bit before the point of the significand."""
         return self.fmt.lead(self.exponent)
 
-    @property
-    def inward(self) -> Fraction | None:
-        """The step to the neighbour towards zero where it is not one ULP: from a power of two it is half of one.
-
-        Without subnormals the smallest normal value is further from zero. None where there is no such neighbour.
-        """
-        code = self.below if self.value is not None and self.value > 0 else self.above
-        other = decode_exact(code, self.fmt) if self.value and code is not None else None
-        if self.value is None or other is None or abs(other) >= abs(self.value):
-            return None
-        step = abs(self.value - other)
-        return None if step == self.ulp else step
-
 
 @cached("small_results_kept")
 def describe(code: int, fmt: FloatFormat) -> CodeView:
@@ -110,12 +90,11 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
     sign = int(code & fmt.sign_mask > 0)
     exponent = (code >> fmt.fraction_bits) & fmt.exponent_mask
     if value is None:
-        word = ("-" if sign else "") + kind if kind == "inf" else kind
-        decimal = hexadecimal = word
+        decimal = ("-" if sign else "") + kind if kind == "inf" else kind
         ulp = None
     else:
         minus = "-" if sign and not value else ""
-        decimal, hexadecimal = minus + exact_decimal(value), minus + hexfloat(value)
+        decimal = minus + exact_decimal(value)
         # Without subnormals the step from zero is the smallest value itself.
         gap = kind == "zero" and not fmt.gradual
         ulp = fmt.min_subnormal if gap else Fraction(2) ** (fmt.power(exponent) - fmt.fraction_bits)
@@ -128,10 +107,9 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
         code & fmt.fraction_mask,
         value,
         decimal,
-        hexadecimal,
         ulp,
-        neighbour(code, fmt, up=False),
-        neighbour(code, fmt, up=True),
+        neighbor(code, fmt, up=False),
+        neighbor(code, fmt, up=True),
     )
 
 
@@ -147,27 +125,14 @@ def _bit(view: CodeView, place: int) -> Bit:
     now = view.code >> place & 1
     flipped = _short(view.code ^ 1 << place, fmt)
     if 1 << place == fmt.sign_mask:
-        if fmt.twos_complement:
-            power = place - fmt.fraction_bits + 1
-            return Bit("sign", 0, now, f"-2^{power}", raised(f"1 takes 2^{power} away"), flipped)
-        return Bit("sign", 0, now, "(-1)^S", "1 makes the number negative", flipped)
+        weight = f"-2^{place - fmt.fraction_bits + 1}" if fmt.twos_complement else "(-1)^S"
+        return Bit("sign", 0, now, weight, None, flipped)
     if place >= fmt.fraction_bits:
         index = place - fmt.fraction_bits
-        effect = raised(f"is worth {1 << index} in E, a factor 2^{1 << index} in the value")
-        return Bit("exponent", index, now, f"2^{index}", effect, flipped)
-    weight = place - fmt.fraction_bits
-    if fmt.twos_complement:
-        weight += fmt.emin
-        effect = raised(f"is worth 2^{weight}, {brief(Fraction(2) ** weight)}")
-    elif view.value is None:
-        text = (
-            "which only tells infinity and the NaNs apart here" if fmt.nan == "ieee" else "but this code is no number"
-        )
-        effect = raised(f"is worth 2^{weight} in the fraction, {text}")
-    else:
-        here = brief(Fraction(2) ** (weight + view.power))
-        effect = raised(f"is worth 2^{weight} in {view.lead}.M, here {here} in the value")
-    return Bit("fraction", place, now, f"2^{weight}", effect, flipped)
+        return Bit("exponent", index, now, f"2^{index}", 1 << index, flipped)
+    weight = place - fmt.fraction_bits + (fmt.emin if fmt.twos_complement else 0)
+    power = weight if fmt.twos_complement else weight + view.power
+    return Bit("fraction", place, now, f"2^{weight}", None if view.value is None else power, flipped)
 
 
 def _short(code: int, fmt: FloatFormat) -> str:

@@ -27,6 +27,7 @@ from core.floats.rounding import (
     zero_code,
 )
 from core.limits import cached
+from core.messages import message
 
 NumberClass: TypeAlias = Literal["zero", "subnormal", "normal", "inf", "nan"]
 
@@ -128,8 +129,8 @@ def _encode_by_table(
 
 
 def no_nan(fmt: FloatFormat) -> FormatError:
-    """The error of asking a format without NaN for one."""
-    return FormatError(f"NaN is undefined in {fmt.title}: none of its codes stands for it. bf16, for example, has NaN.")
+    """Return the error for NaN in a format without it."""
+    return FormatError(message("floats.error.no_nan", fmt=fmt.title))
 
 
 def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
@@ -258,7 +259,7 @@ def classify(code: int, fmt: FloatFormat) -> NumberClass:
     return "normal" if fmt.lead(magnitude >> fmt.fraction_bits) else "subnormal"
 
 
-def neighbour(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
+def neighbor(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
     """The code of the next value up or down, infinity included; None at the end of the line and for NaN.
 
     Either zero steps straight to the smallest values, and the smallest negative value steps up to +0.

@@ -1,23 +1,13 @@
-"""Formats of your own: ExMy with a bias and policies, checked before they exist."""
+"""Custom formats: ExMy with a bias and policies, checked before they exist."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from core.floats.decimals import raised
 from core.floats.formats import FORMATS, FloatFormat, FormatError, NanPolicy
 from core.formula import Source
-
-EXAMPLE = "e4m3, e5m10b15, e4m3fn, e4m3b11fnuz, e3m2f or e8m7_nosub"
-
-NAN_WORDS: dict[NanPolicy, str] = {
-    "ieee": "exponent all ones",
-    "all_ones": "all ones",
-    "negative_zero": "in place of −0",
-    "none": "none",
-}
-"""Which codes are NaN, in words."""
+from core.messages import message
 
 _FAMILIES: dict[str, tuple[bool, NanPolicy]] = {
     "": (True, "ieee"),
@@ -51,22 +41,15 @@ def custom_format(
     Raises `FormatError` with the reason and an example when the format cannot exist, or float64 cannot hold it.
     """
     if not 1 <= exponent_bits <= 11:
-        why = ": every value would be subnormal, a fixed-point number" * (exponent_bits == 0)
-        raise _refusal(f"An exponent of {exponent_bits} bits is outside 1 to 11{why}")
+        raise FormatError(message("floats.custom.exponent", bits=float(exponent_bits)))
     if not 0 <= fraction_bits <= 52:
-        raise _refusal(f"A fraction of {fraction_bits} bits is outside 0 to 52, float64's own")
-    if nan not in NAN_WORDS:
-        raise _refusal(f"“{nan}” is no NaN policy; it is one of {', '.join(NAN_WORDS)}")
-    if nan == "negative_zero" and not signed:
-        raise _refusal("NaN cannot stand in place of −0 in an unsigned format, which has no −0")
-    if nan == "negative_zero" and negative_zero:
-        raise _refusal("The code of −0 cannot be both −0 and NaN")
+        raise FormatError(message("floats.custom.fraction", bits=float(fraction_bits)))
+    if nan == "negative_zero" and (not signed or negative_zero):
+        raise FormatError(message("floats.custom.zero_is_nan" if signed else "floats.custom.unsigned"))
     if nan == "none" and signed and negative_zero is False:
-        raise _refusal(
-            "Without −0 its code is NaN, but NaN is set to none: allow −0, or choose NaN in place of −0 (fnuz)"
-        )
+        raise FormatError(message("floats.custom.no_negative_zero"))
     if nan == "ieee" and infinity and fraction_bits == 0:
-        raise _refusal("IEEE's rule needs a fraction bit to tell NaN from infinity")
+        raise FormatError(message("floats.custom.no_fraction"))
     if bias is None:
         bias = (1 << (exponent_bits - 1)) - (nan != "negative_zero")
     fmt = FloatFormat(
@@ -75,7 +58,7 @@ def custom_format(
         exponent_bits,
         fraction_bits,
         bias,
-        "a format of your own",
+        "",
         (_SOURCE,),
         signed=signed,
         infinity=infinity,
@@ -84,36 +67,14 @@ def custom_format(
         subnormals=subnormals,
     )
     if fmt.max_code < 1:
-        raise _refusal(
-            f"E{exponent_bits}M{fraction_bits} with these policies has no value but zero: every other code is infinity "
-            "or NaN"
-        )
-    if fmt.emax > 1023:
-        raise _refusal(
-            f"With bias {bias} the largest value is {_power(fmt.emax)} or more, but float64, which must hold all "
-            f"values, ends just below {_power(1024)}"
-        )
+        raise FormatError(message("floats.custom.only_zero"))
     # A nosub format's smallest value may have bits further down than its first one.
-    last = 1 - fmt.min_subnormal.denominator.bit_length()
-    if last < -1074:
-        raise _refusal(
-            f"With bias {bias} the smallest values go in steps of {_power(last)}, but float64, which must hold all "
-            f"values, has none finer than {_power(-1074)}"
-        )
-    return replace(fmt, name=_name(fmt), title=_name(fmt).upper().replace("_", " "), used=_kin(fmt))
-
-
-def _kin(fmt: FloatFormat) -> str:
-    """What a format is beside those of the same fields that have a name: one of them, or how each is written."""
-    fields = fmt.exponent_bits, fmt.fraction_bits, fmt.signed
-    kin = {
-        _name(one): one.title
-        for one in FORMATS.values()
-        if (one.exponent_bits, one.fraction_bits, one.signed) == fields
-    }
-    if _name(fmt) in kin:
-        return f"{fmt.used}, with the codes of {kin[_name(fmt)]}"
-    return "; ".join([fmt.used, *(f"{title} is {name}" for name, title in kin.items())])
+    if fmt.emax > 1023 or fmt.min_subnormal.denominator.bit_length() > 1075:
+        raise FormatError(message("floats.custom.bias", bias=str(bias).replace("-", "−")))
+    name = _name(fmt)
+    like = next((one.title for one in FORMATS.values() if one.exponent_bits and one.zero and _name(one) == name), "")
+    used = message("floats.custom.like", fmt=like) if like else message("floats.custom.used")
+    return replace(fmt, name=name, title=name.upper().replace("_", " "), used=used)
 
 
 def parse_custom(text: str) -> FloatFormat:
@@ -125,14 +86,12 @@ def parse_custom(text: str) -> FloatFormat:
     plain = text.strip().lower()
     match = _TEXT.fullmatch(plain)
     if match is None:
-        clipped = plain if len(plain) <= 40 else f"{plain[:30]}… ({len(plain)} characters)"
-        raise _refusal(f"“{clipped}” is not a format: e, exponent bits, m, fraction bits, then bias and family")
+        clipped = plain if len(plain) <= 40 else f"{plain[:30]}…"
+        raise FormatError(message("floats.custom.unreadable", text=clipped))
     flags = match[5].split("_")[1:]
     for flag in flags:
         if flag not in _FLAGS or flags.count(flag) > 1 or {"inf", "noinf"} <= set(flags):
-            raise _refusal(
-                f"“_{flag}” cannot stand there; flags are {', '.join(f'_{name}' for name in _FLAGS)}, each once"
-            )
+            raise FormatError(message("floats.custom.flag", flag=flag))
     infinity, nan = _FAMILIES[match[4]]
     return custom_format(
         int(match[1]),
@@ -159,11 +118,3 @@ def _name(fmt: FloatFormat) -> str:
         "nonegzero": fmt.signed and not fmt.negative_zero and fmt.nan != "negative_zero",
     }
     return f"e{fmt.exponent_bits}m{fmt.fraction_bits}{bias}{family}{''.join(f'_{k}' for k, on in flags.items() if on)}"
-
-
-def _power(exponent: int) -> str:
-    return raised(f"2^{exponent}")
-
-
-def _refusal(reason: str) -> FormatError:
-    return FormatError(f"{reason}. For example {EXAMPLE}.")

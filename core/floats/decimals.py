@@ -84,7 +84,7 @@ def shortest_decimal(code: int, fmt: FloatFormat) -> str:
     while True:
         unit = Fraction(10) ** (exponent + 1 - digits)
         below = abs(value) // unit
-        # Both neighbours: at a power of two the nearer one can miss the narrow side of the rounding interval.
+        # Both neighbors: at a power of two the nearer one can miss the narrow side of the rounding interval.
         for number in sorted((below, below + 1), key=lambda n: abs(n * unit - abs(value))):
             if encode_exact(side * number * unit, fmt) == code:
                 return place_point(str(number).rstrip("0"), exponent + len(str(number)) - digits, negative=value < 0)
@@ -94,17 +94,6 @@ def shortest_decimal(code: int, fmt: FloatFormat) -> str:
 def raised(text: str) -> str:
     """``text`` with its powers raised: ``2^-24`` becomes ``2⁻²⁴``."""
     return _POWER.sub(lambda m: m[1].translate(_SUPERSCRIPT), text)
-
-
-def hexfloat(value: Fraction) -> str:
-    """``value``, a dyadic fraction, as C and Python write it: ``0x1.8p-3``. Exact, and normalised even if subnormal."""
-    if value == 0:
-        return "0x0p+0"
-    power = floor_log2(abs(value))
-    fraction = abs(value) / Fraction(2) ** power - 1
-    bits = -(-(fraction.denominator.bit_length() - 1) // 4) * 4
-    digits = f"{int(fraction * (1 << bits)):0{bits // 4}x}" if bits else ""
-    return f"{'-' if value < 0 else ''}0x1{'.' if digits else ''}{digits}p{power:+d}"
 
 
 def power_form(value: Fraction) -> str:

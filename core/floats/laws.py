@@ -20,7 +20,7 @@ _EXPONENT = Symbol("E", "exponent field", "number")
 _FRACTION = Symbol("M", "fraction field", "number")
 _FRACTION_BITS = Symbol("m", "fraction bits", "number")
 _BIAS = Symbol(r"\mathrm{bias}", "exponent bias", "number")
-_ERROR = Symbol(r"\Delta", "stored value minus the number asked for", "number")
+_ERROR = Symbol(r"\Delta", "stored value minus the number you entered", "number")
 
 
 @formula(
@@ -39,8 +39,8 @@ _ERROR = Symbol(r"\Delta", "stored value minus the number asked for", "number")
 def normal_value(sign: float, fraction: float, fraction_bits: float, exponent: float, bias: float) -> float:
     """Value of a normal number.
 
-    Often written (−1)^S × 1.M × 2^(E − bias): the leading 1 is not stored, and the fraction field M fills the bits
-    after the point. Holds while the exponent field is neither zero nor, in IEEE formats, all ones.
+    Often written (−1)^S × 1.M × 2^(E − bias). The leading 1 is not stored, and the fraction field M contains the bits
+    after the point. In IEEE formats, exponent fields of all zeros and all ones have other meanings.
     """
     return (-1.0) ** sign * (1 + fraction / 2.0**fraction_bits) * 2.0 ** (exponent - bias)
 
@@ -54,8 +54,8 @@ def normal_value(sign: float, fraction: float, fraction_bits: float, exponent: f
 def subnormal_value(sign: float, fraction: float, fraction_bits: float, bias: float) -> float:
     """Value of a subnormal number or zero.
 
-    Often written (−1)^S × 0.M × 2^(1 − bias). The exponent field is zero: there is no leading 1, and the exponent is
-    that of the smallest normal number, so that the values continue evenly down to zero.
+    Often written (−1)^S × 0.M × 2^(1 − bias). The exponent field is 0, there is no leading 1, and the exponent is that
+    of the smallest normal number. The values are evenly spaced down to zero.
     """
     return (-1.0) ** sign * (fraction / 2.0**fraction_bits) * 2.0 ** (1 - bias)
 
@@ -67,9 +67,9 @@ def subnormal_value(sign: float, fraction: float, fraction_bits: float, bias: fl
     sources=(_MX,),
 )
 def power_value(exponent: float, bias: float) -> float:
-    """Value of a scale without sign and fraction.
+    """Value of a format without sign and fraction.
 
-    All eight bits of E8M0 are exponent, so every value is a power of two, and there is no zero.
+    All eight bits of E8M0 are exponent bits, so every value is a power of two, and there is no zero.
     """
     return 2.0 ** (exponent - bias)
 
@@ -88,8 +88,8 @@ def power_value(exponent: float, bias: float) -> float:
 def fixed_value(sign: float, fraction: float, fraction_bits: float, places: float) -> float:
     """Value of a fixed-point number in two's complement.
 
-    The sign bit weighs minus twice what the bit after it does; MXINT8 has six binary places. Its code 0x80, −2, is
-    left unused so that the range is symmetric.
+    The sign bit has the weight −2, and MXINT8 has six binary places. The code 0x80 (−2) is unused, which makes the
+    range symmetric.
     """
     return (fraction - sign * 2.0**fraction_bits) / 2.0**places
 
@@ -107,8 +107,8 @@ def fixed_value(sign: float, fraction: float, fraction_bits: float, places: floa
 def unit_in_last_place(exponent: float, bias: float, fraction_bits: float) -> float:
     """Unit in the last place.
 
-    The spacing of the format's values from this one to the next larger magnitude. From a power of two the next smaller
-    one is half as far, down to where subnormals begin.
+    Distance to the next larger magnitude. From a power of two, the next smaller magnitude is half as far, except where
+    subnormals begin.
     """
     return 2.0 ** (exponent - bias - fraction_bits)
 
@@ -116,13 +116,13 @@ def unit_in_last_place(exponent: float, bias: float, fraction_bits: float) -> fl
 @formula(
     r"\frac{\v{error}}{\v{asked}}",
     result=Symbol(r"\delta", "relative error", "number"),
-    symbols={"error": _ERROR, "asked": Symbol("x", "the number asked for", "number")},
+    symbols={"error": _ERROR, "asked": Symbol("x", "the number you entered", "number")},
     sources=(_GOLDBERG,),
 )
 def relative_error(error: float, asked: float) -> float:
     """Relative rounding error.
 
-    Round-to-nearest keeps it within half of eps, the ULP of 1, wherever the result is a normal number.
+    With round-to-nearest it is at most eps / 2 for normal results, where eps is the ULP of 1.
     """
     return error / asked
 
@@ -136,6 +136,6 @@ def relative_error(error: float, asked: float) -> float:
 def error_in_ulp(error: float, ulp: float) -> float:
     """Rounding error in ULP.
 
-    Round-to-nearest keeps it within a half.
+    With round-to-nearest it is at most 0.5.
     """
     return error / ulp

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -16,11 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from core.floats.codec import classify, decode_exact, encode_exact
-from core.floats.decimals import brief
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.typed_numbers import Typed, typed_code
 from core.limits import cached
-from core.units import QuantityText
+from core.messages import Message, message
 
 TORCH = {
     "fp64": "float64",
@@ -73,12 +72,8 @@ GFLOAT = {
 """Our name → gfloat's; any other format is built for gfloat from its parameters."""
 
 
-STORAGE_ONLY = {"fp4_e2m1fn": "float4_e2m1fn_x2"}
-"""Our name → torch's dtype that holds such codes, two to a byte, but into which it cannot convert."""
-
-
-class NoCodeError(ValueError):
-    """A library that gave something that is no code of the format."""
+STORAGE_ONLY = frozenset({"fp4_e2m1fn"})
+"""Our names of the formats that torch stores, two codes to a byte, but into which it cannot convert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,51 +89,38 @@ class Verdict:
     dtype: str
     code: int | None
     agrees: bool
-    why: str
-
-    def text(self, fmt: FloatFormat) -> str:
-        """The value of its code in ``fmt``, for reading."""
-        if self.code is None:
-            return ""
-        value = decode_exact(self.code, fmt)
-        if value is None:
-            return _word(self.code, fmt)
-        sign = "−" if not value and self.code else ""
-        return QuantityText(sign + brief(value, fmt.decimal_digits + 3), float(value))
+    why: Message
 
 
 def ask(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> tuple[Verdict, ...]:
-    """What torch, ml_dtypes and gfloat make of ``typed`` in ``fmt``, beside the exact codec, which comes first.
+    """Return what torch, ml_dtypes, and gfloat make of ``typed`` in ``fmt``, after Napkin's own codec.
 
-    The codec follows ``overflow``; the libraries follow their own rules. They take float64, so a number finer than
-    that reaches them rounded once already; the sentence says so.
+    The codec follows ``overflow``; the libraries follow their own rules. They take float64, so that a finer number
+    reaches them rounded once already; the verdict says so.
     """
     ours = typed_code(typed, fmt, overflow)
     value = as_float64(typed)
     finer = typed.value is not None and Fraction(value) != typed.value if np.isfinite(value) else False
-    verdicts = [Verdict("Napkin", fmt.name, ours, True, "One exact rounding to nearest, ties to even.")]
+    verdicts = [Verdict("Napkin", fmt.name, ours, True, message("oracles.exact"))]
     for library, table, call in _ASKED:
-        name = table.get(fmt.name, "from its parameters" if library == "gfloat" else "")
+        name = table.get(fmt.name, "custom" if library == "gfloat" else "")
         text = f"{library} {_version(library)}"
         if not name:
-            storage = STORAGE_ONLY.get(fmt.name, "") if library == "torch" else ""
-            why = f"torch only stores it, as {storage}: it has no conversion." if storage else ""
-            verdicts.append(Verdict(text, "", None, False, why or f"{library} has no {fmt.title}."))
+            stores = library == "torch" and fmt.name in STORAGE_ONLY
+            why = message("oracles.stores_only" if stores else "oracles.no_format", library=library)
+            verdicts.append(Verdict(text, "", None, False, why))
             continue
         try:
             code = call(value, name, fmt)
-        except NoCodeError as failure:
-            verdicts.append(Verdict(text, name, None, False, f"{library} fails: {failure}."))
-            continue
-        except (ValueError, AssertionError, OverflowError) as refusal:
+        except (ValueError, AssertionError, OverflowError):
             # gfloat refuses where a format has no code for the outcome, such as NaN in FP4.
-            verdicts.append(Verdict(text, name, None, False, f"{library} refuses: {refusal or 'no code for it'}."))
+            verdicts.append(Verdict(text, name, None, False, message("oracles.fails", library=library)))
             continue
         agrees = same(code, ours, fmt)
-        if not agrees:
-            why = reason(library, code, ours, value, finer=finer, fmt=fmt, overflow=overflow)
+        if agrees:
+            why = message("oracles.agrees" if code == ours else "oracles.other_nan")
         else:
-            why = "Agrees." if code == ours else "Agrees: NaN too, by another of its codes."
+            why = reason(library, code, ours, value, finer=finer, fmt=fmt, overflow=overflow)
         verdicts.append(Verdict(text, name, code, agrees, why))
     return tuple(verdicts)
 
@@ -159,24 +141,6 @@ def same(first: int, second: int, fmt: FloatFormat) -> bool:
     return first == second or (classify(first, fmt) == "nan" == classify(second, fmt))
 
 
-def summary(verdicts: Sequence[Verdict], fmt: FloatFormat) -> str:
-    """One sentence on how many of the libraries agree with the first verdict, ours."""
-    theirs = [v for v in verdicts[1:] if v.dtype]
-    converting = [v for v in theirs if v.code is not None]
-    differ = sum(not v.agrees for v in converting)
-    gave_up = [v.library.partition(" ")[0] for v in theirs if v.code is None]
-    rest = f" {' and '.join(gave_up)} give{'s' * (len(gave_up) == 1)} no code for it." if gave_up else ""
-    if not converting:
-        return f"**No library** converts this number into {fmt.title}.{rest}"
-    if len(converting) == 1:
-        only = converting[0].library.partition(" ")[0]
-        verdict = "gives something else" if differ else "agrees with the exact codec"
-        return f"**{only}**, the only library to convert it into {fmt.title}, {verdict}.{rest}"
-    if differ:
-        return f"**{differ} of {len(converting)}** libraries with {fmt.title} give something else.{rest}"
-    return f"**All {len(converting)} libraries** that convert it into {fmt.title} agree with the exact codec.{rest}"
-
-
 def reason(
     library: str,
     code: int,
@@ -186,37 +150,26 @@ def reason(
     finer: bool,
     fmt: FloatFormat,
     overflow: Overflow = "format",
-) -> str:
-    """Why ``library`` gives ``code`` where the exact answer is ``ours``, in a sentence.
+) -> Message:
+    """Return why ``library`` gives ``code`` where the exact answer is ``ours``.
 
     finer: whether ``value``, which the library was given, is not the number itself.
     """
     theirs, exact = decode_exact(code, fmt), decode_exact(ours, fmt)
     if finer and same(code, _code_of(value, fmt, overflow), fmt):
-        return f"{library} takes float64, and this number is finer than that: it was rounded before {library} saw it."
+        return message("oracles.float64", library=library)
     # gfloat computes with float64 throughout.
     if np.isfinite(value) and library != "gfloat" and through_fp32(value, fmt, overflow) == code:
-        tie = "to even" if fmt.fraction_bits else "outwards, as no fraction is even"
-        return f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes {tie}."
-    if fmt.name == "e8m0fnu":
-        return _scale_reason(library, value)
-    rule = "the format’s own rule" if overflow == "format" else f"the chosen overflow, {overflow},"
-    if exact is None and theirs is not None:
-        return f"Overflow policy: {library} saturates at {brief(theirs)}; {rule} gives {_word(ours, fmt)}."
-    if theirs is None and exact is not None:
-        return f"Overflow policy: {library} gives {_word(code, fmt)} where {rule} keeps {brief(exact)}."
-    if theirs is None and exact is None:
-        return f"Overflow policy: {library} gives {_word(code, fmt)}, {rule} {_word(ours, fmt)}."
-    if fmt.fraction_bits == 0 and abs(np.frexp(value)[0]) == 0.75:
-        return (
-            "Ties without a fraction: halfway between two powers of two no fraction is even. Ours goes outwards; "
-            f"{library} decides otherwise."
-        )
-    if fmt.twos_complement and theirs is not None and exact is not None and theirs < -fmt.max_finite:
-        return f"The spare code: {library} uses 0x80, −2, which the MX specification lets stand empty to be symmetric."
+        return message("oracles.fp32", library=library)
+    if abs(np.frexp(value)[0]) == 0.75 and fmt.fraction_bits == 0 and theirs is not None and exact is not None:
+        return message("oracles.tie", library=library)
+    if not fmt.zero:
+        return message("oracles.scale", library=library, fmt=fmt.title)
+    if theirs is None or exact is None:
+        return message("oracles.overflow", library=library)
     if theirs == exact:
-        return f"The sign of zero: {library} gives {fmt_code(code, fmt)}."
-    return f"{library} rounds differently here; the exact rounding is ours."
+        return message("oracles.zero", library=library)
+    return message("oracles.spare" if fmt.twos_complement else "oracles.rounds", library=library)
 
 
 def through_fp32(value: float, fmt: FloatFormat, overflow: Overflow = "format") -> int:
@@ -225,37 +178,15 @@ def through_fp32(value: float, fmt: FloatFormat, overflow: Overflow = "format") 
     between = decode_exact(encode_exact(Fraction(abs(value)), wide), wide)
     negative = bool(np.signbit(value))
     if between is None:
-        return typed_code(Typed("", "special", None, negative), fmt, overflow)
-    return typed_code(Typed("", "decimal", -between if negative else between, negative), fmt, overflow)
+        return typed_code(Typed("", None, negative), fmt, overflow)
+    return typed_code(Typed("", -between if negative else between, negative), fmt, overflow)
 
 
 def _code_of(value: float, fmt: FloatFormat, overflow: Overflow) -> int:
     """The exact codec's code of a float64 that is not NaN."""
     negative = bool(np.signbit(value))
     exact = Fraction(value) if np.isfinite(value) else None
-    return typed_code(Typed("", "decimal", exact, negative), fmt, overflow)
-
-
-def _scale_reason(library: str, value: float) -> str:
-    if value == 0 or np.signbit(value):
-        return f"E8M0 has neither zero nor sign, so nothing is right for this number: {library} picks its own way out."
-    if not np.isfinite(value) or value > 2.0**127:
-        return f"E8M0 overflow: {library} does not give NaN here as the specification’s conversion does."
-    return (
-        f"E8M0 ties: halfway between two powers of two there is no even fraction. Ours goes up, as ml_dtypes does; "
-        f"{library} decides otherwise."
-        if np.frexp(value)[0] == 0.75
-        else f"E8M0: {library} rounds the exponent by a rule of its own near the edges."
-    )
-
-
-def _word(code: int, fmt: FloatFormat) -> str:
-    return "infinity" if classify(code, fmt) == "inf" else "NaN"
-
-
-def fmt_code(code: int, fmt: FloatFormat) -> str:
-    """A code in hex with all its digits."""
-    return f"`0x{code:0{fmt.hex_digits}x}`"
+    return typed_code(Typed("", exact, negative), fmt, overflow)
 
 
 @cached("results_kept")
@@ -290,7 +221,7 @@ def _gfloat(value: float, name: str, fmt: FloatFormat) -> int:
         warnings.simplefilter("ignore")
         code = int(library.encode_float(info, library.round_float(info, value)))
     if code < 0 or code >> fmt.bits:
-        raise NoCodeError(f"its encode_float gives {code}, which is no code of {fmt.bits} bits")
+        raise ValueError(code)
     return code
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -60,7 +60,7 @@ def binades(largest: float, smallest: float) -> float:
 def relative_spacing(ulp: float, magnitude: float) -> float:
     """Relative spacing of a format's values.
 
-    Rounding to nearest is off by at most half of it.
+    The error of round-to-nearest is at most half of it.
     """
     return ulp / magnitude
 
@@ -145,45 +145,6 @@ def grid(fmt: FloatFormat) -> tuple[CodeCell, ...]:
     return tuple(cells)
 
 
-def takeaway(fmt: FloatFormat) -> str:
-    """One sentence on where ``fmt`` stands between range and precision."""
-    here = reach(fmt)
-    orders = (here.largest - here.smallest) * math.log10(2)
-    others = [f for f in FORMATS.values() if f.name != fmt.name]
-    span = here.largest - here.smallest
-    wide = sum(r.largest - r.smallest > span for r in map(reach, others))
-    start = "Exponent bits buy range, fraction bits buy precision"
-    if fmt.twos_complement:
-        start = "Fixed point has no exponent to buy range with"
-    return (
-        f"{start}: {fmt.title} spans **{orders:.3g} orders of magnitude** "
-        f"({_rank(wide, 'widest')} of {len(others) + 1}), {_steps(fmt, others)}."
-    )
-
-
-def steepness(fmt: FloatFormat) -> str:
-    """How the relative distance between neighbours runs over magnitude, in words without markup."""
-    if _even(fmt):
-        return f"It halves with every binade in {fmt.title}, whose values are all equally far apart."
-    level = raised(f"2^{-fmt.fraction_bits}")
-    below = " and doubles with every binade below them" if fmt.has_subnormals else ""
-    return f"It is flat at {level} among the normal numbers of {fmt.title}{below}."
-
-
-def _even(fmt: FloatFormat) -> bool:
-    """Whether all values are equally far apart: fixed point, or subnormals alone."""
-    return fmt.twos_complement or not fmt.has_normals
-
-
-def _steps(fmt: FloatFormat, others: Sequence[FloatFormat]) -> str:
-    if _even(fmt):
-        return f"its values stand {raised(power_form(fmt.min_subnormal))} apart everywhere, so small ones are coarse"
-    if fmt.fraction_bits == 0:
-        return "its values are powers of two, each twice the one before"
-    fine = sum(f.fraction_bits > fmt.fraction_bits for f in others if not f.twos_complement)
-    return f"its steps are {raised(power_form(fmt.eps))} of a power of two ({_rank(fine, 'finest')})"
-
-
 def explain(fmt: FloatFormat) -> tuple[Explanation, ...]:
     """How range and spacing are computed."""
     largest, smallest = float(fmt.max_finite), float(fmt.min_subnormal)
@@ -209,14 +170,6 @@ def _short(value: Fraction, fmt: FloatFormat) -> str:
             if len(short) <= _SHORT:
                 return sign + short.replace("-", "−")
     return sign + short.replace("-", "−")
-
-
-def _rank(before: int, word: str) -> str:
-    place = before + 1
-    teen = place % 100 in (11, 12, 13)
-    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    nth = {1: "", 2: "second ", 3: "third "}.get(place, f"{place}{ending} ")
-    return f"{nth}{word}"
 
 
 def log2_exact(value: Fraction) -> float:

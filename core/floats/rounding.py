@@ -1,4 +1,4 @@
-"""Rounding: which of its two neighbours a value becomes, for exact fractions and for arrays of float64 patterns.
+"""Rounding: which of its two neighbors a value becomes, for exact fractions and for arrays of float64 patterns.
 
 Every mode rounds once, straight from the value: round-to-nearest (ties to even or away from zero), the three directed
 modes, and stochastic rounding, which goes up with the probability of the remainder.
@@ -32,12 +32,12 @@ _RANDOM_BITS = 62
 
 
 def is_away(rounding: Rounding, negative: bool) -> bool:
-    """Whether a directed mode takes the neighbour further from zero."""
+    """Whether a directed mode takes the neighbor further from zero."""
     return rounding == ("down" if negative else "up")
 
 
 def is_inward(rounding: Rounding, negative: bool) -> bool:
-    """Whether a directed mode takes the neighbour nearer to zero, and so never overflows."""
+    """Whether a directed mode takes the neighbor nearer to zero, and so never overflows."""
     return rounding in ("toward_zero", "up" if negative else "down")
 
 

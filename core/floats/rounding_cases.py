@@ -1,12 +1,12 @@
-"""One rounding looked at closely: the two neighbours, the tie between them, and what every mode makes of it."""
+"""One rounding looked at closely: the two neighbors, the tie between them, and what every mode makes of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbour
-from core.floats.decimals import brief, rounded
+from core.floats.codec import decode_exact, encode_exact, floor_log2, neighbor
+from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
@@ -19,14 +19,9 @@ _HIGHAM = Source(
     "definition 1.1",
     "https://doi.org/10.1137/20M1334796",
 )
-_BEYOND: dict[Overflow, str] = {
-    "infinity": "to infinity",
-    "nan": "to NaN",
-    "saturate": "is clipped to it",
-}
 
-_LOW = Symbol(r"x_\downarrow", "the neighbour below", "number")
-_HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
+_LOW = Symbol(r"x_\downarrow", "the neighbor below", "number")
+_HIGH = Symbol(r"x_\uparrow", "the neighbor above", "number")
 
 
 @formula(
@@ -36,9 +31,9 @@ _HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
     sources=(Source("IEEE 754-2019", "4.3.1 Rounding-direction attributes to nearest"),),
 )
 def tie_point(low: float, high: float) -> float:
-    """Tie point between two neighbours.
+    """Tie point between two neighbors.
 
-    Below it round-to-nearest goes down, above it up; on it the rule for ties decides.
+    Round-to-nearest goes down below it and up above it. At the tie point the rule for ties decides.
     """
     return (low + high) / 2
 
@@ -47,16 +42,16 @@ def tie_point(low: float, high: float) -> float:
     r"\frac{\v{asked} - \v{low}}{\v{gap}}",
     result=Symbol("p", "probability of rounding up", "ratio"),
     symbols={
-        "asked": Symbol("x", "the number asked for", "number"),
+        "asked": Symbol("x", "the number you entered", "number"),
         "low": _LOW,
-        "gap": Symbol(r"\Delta", "distance between the neighbours", "number"),
+        "gap": Symbol(r"\Delta", "distance between the neighbors", "number"),
     },
     sources=(_HIGHAM,),
 )
 def chance_up(asked: float, low: float, gap: float) -> float:
     """Probability that stochastic rounding goes up.
 
-    The nearer neighbour is the likelier one, in such proportion that the mean of many roundings is the number itself.
+    The nearer neighbor is more likely, and the mean of many roundings is the number itself.
     """
     return (asked - low) / gap
 
@@ -65,7 +60,7 @@ def chance_up(asked: float, low: float, gap: float) -> float:
 class ModeResult:
     """What one rounding mode takes: its code, and its value (None where it overflows into infinity or NaN).
 
-    upper: whether that is the neighbour above. chance: probability of the one above, for stochastic rounding only.
+    upper: whether that is the neighbor above. chance: probability of the one above, for stochastic rounding only.
     """
 
     rounding: Rounding
@@ -92,10 +87,10 @@ class Detour:
 
 @dataclass(frozen=True, slots=True)
 class Microscope:
-    """A number between its two neighbours in a format. Made by `magnify`.
+    """A number between its two neighbors in a format. Made by `magnify`.
 
-    low, high: the neighbours; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
-    negative number, where the neighbour is the step past the largest finite value, which is no number of the format.
+    low, high: the neighbors; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
+    negative number, where the neighbor is the step past the largest finite value, which is no number of the format.
     overflow: what happens beyond the largest finite value, never ``format``.
     position: where between them, 0 to 1. kept: the last significant bits of the one nearer to zero, the point after
     the first of them all where it is shown. guard, round_, sticky: the bits that decide.
@@ -114,7 +109,6 @@ class Microscope:
     round_: int
     sticky: int
     choices: tuple[ModeResult, ...]
-    detour: Detour | None
 
     @property
     def exact(self) -> bool:
@@ -123,17 +117,17 @@ class Microscope:
 
     @property
     def tie(self) -> Fraction:
-        """Halfway between the neighbours, exact."""
+        """Halfway between the neighbors, exact."""
         return (self.low + self.high) / 2
 
 
 def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
-    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbour on one side.
+    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbor on one side.
 
     That is so from one step past the largest finite value on, and for a format without zero or sign also near and
     below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
     """
-    around = _neighbours(fraction, fmt)
+    around = _neighbors(fraction, fmt)
     if around is None:
         return None
     low_code, low, high_code, high = around
@@ -155,18 +149,17 @@ def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format")
         round_,
         sticky,
         tuple(_choice(mode, fraction, high, position, fmt, overflow) for mode in ROUNDINGS),
-        through_fp32(fraction, fmt, overflow),
     )
 
 
-def _neighbours(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
+def _neighbors(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
     code = encode_exact(fraction, fmt, "saturate")
     value = decode_exact(code, fmt)
     if value is None:
         return None
     if value == fraction:
         return code, value, code, value
-    outer = neighbour(code, fmt, up=value < fraction)
+    outer = neighbor(code, fmt, up=value < fraction)
     other = decode_exact(outer, fmt) if outer is not None else None
     if other is None:
         if abs(value) != fmt.max_finite:
@@ -224,46 +217,6 @@ def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> De
     return Detour(value, code, decode_exact(code, fmt), direct)
 
 
-WORDS: dict[Rounding, str] = {
-    "nearest_even": "nearest, ties to even",
-    "nearest_away": "nearest, ties away from zero",
-    "toward_zero": "toward zero",
-    "up": "up, toward +∞",
-    "down": "down, toward −∞",
-    "stochastic": "stochastic",
-}
-"""Every rounding mode in prose."""
-
-
-def takeaway(scope: Microscope) -> str:
-    """One sentence: where the number lies between its neighbours and which way the default goes."""
-    title = scope.fmt.title
-    if scope.exact:
-        return f"Nothing to round: {title} holds this number exactly, and every mode keeps it."
-    low, high = (brief(v, scope.fmt.decimal_digits + 3) for v in (scope.low, scope.high))
-    where = f"**{shares(scope.position)[0]}%** of the way from {low} to {high}"
-    if scope.position == Fraction(1, 2):
-        return f"Exactly halfway from {low} to {high}: a **tie**, which only the rule for ties decides."
-    near = "up" if scope.position > Fraction(1, 2) else "down"
-    taken, code = (scope.high, scope.high_code) if near == "up" else (scope.low, scope.low_code)
-    if code is None:
-        near = f"past the largest value and {_BEYOND[scope.overflow]}"
-        return f"The number lies {where}, so round-to-nearest goes **{near}**; {brief(taken)} has no code."
-    if abs(scope.position - Fraction(1, 2)) < Fraction(1, 1000):
-        side = "above" if near == "up" else "below"
-        return f"The number lies a **hair {side} halfway** from {low} to {high}, so round-to-nearest goes **{near}**."
-    return f"The number lies {where}, so round-to-nearest goes **{near}**."
-
-
-def asked_text(scope: Microscope) -> str:
-    """The number asked for, to as many digits as tell it from its neighbours and their tie."""
-    near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
-    least = max(scope.fmt.decimal_digits + 4, 6)
-    texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))
-    text = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
-    return text or rounded(scope.asked, 8 * least)
-
-
 def explainable(scope: Microscope) -> bool:
     """Whether there is anything to round, and float64 can show it."""
     if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:
@@ -297,11 +250,3 @@ def shares(chance: Fraction) -> tuple[str, str]:
             f"{float(round(share, places)):.{places}f}".rstrip("0").rstrip(".") for share in (small, 100 - small)
         )
     return (texts[0], texts[1]) if 2 * chance <= 1 else (texts[1], texts[0])
-
-
-def overflows(code: int | None, fmt: FloatFormat) -> str:
-    """The word for a code without a value."""
-    if code is None:
-        return ""
-    sign = "−" if code & fmt.sign_mask else ""
-    return f"{sign}infinity" if classify(code, fmt) == "inf" else "NaN"

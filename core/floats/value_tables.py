@@ -53,7 +53,7 @@ class ValueTable:
 
     @cached_property
     def midpoints(self) -> npt.NDArray[np.float64]:
-        """Halfway between neighbours: where one code ends and the next begins."""
+        """Halfway between neighbors: where one code ends and the next begins."""
         return (self._array[:-1] + self._array[1:]) / 2
 
     def encode(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -88,7 +88,7 @@ BITSANDBYTES = Source(
 
 @cached("tables_kept")
 def dynamic_8bit() -> ValueTable:
-    """bitsandbytes' signed map of 8 bits, in which double quantisation keeps the scales of NF4.
+    """bitsandbytes' signed map of 8 bits, in which double quantization keeps the scales of NF4.
 
     Each power of ten below 1 is cut into twice as many equal parts as the one below it, and each part is kept as its
     middle; 0 and 1 are added.

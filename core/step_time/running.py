@@ -14,7 +14,7 @@ import numpy as np
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster, Rates
-from core.messages import Message, message
+from core.messages import message
 from core.models.spec import TransformerSpec
 from core.step_time.formulas import Constants
 from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, Implementation, Loss

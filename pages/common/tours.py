@@ -80,10 +80,10 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop(message("tour.home.number"), {"x": "1e-8"}, "exact"),
     ),
     FLOATS.id: (
-        _panel(message("tour.floats.sum"), "arith", {"x": "0.1", "fmt": "bf16"}),
-        _panel(message("tour.floats.stall"), "sums", {"x": "1", "fmt": "bf16"}),
-        _panel(message("tour.floats.scaling"), "loss", {"x": "2^-24", "fmt": "fp16"}),
-        _panel(message("tour.floats.block"), "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
+        _panel(message("floats.tour.arithmetic"), "arith", {"x": "0.1", "fmt": "bf16"}),
+        _panel(message("floats.tour.sum"), "sums", {"x": "1", "fmt": "bf16"}),
+        _panel(message("floats.tour.scaling"), "loss", {"x": "2^-24", "fmt": "fp16"}),
+        _panel(message("floats.tour.block"), "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
     TENSORS.id: (_panel(message("tour.tensors.einops"), "named", {"x": "x.t()", "shape": "2, 3"}),),
     LECTURE.id: (

@@ -13,12 +13,13 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
 from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
 from core.limits import limit
+from core.messages import message
 from core.views.floats.charts_arithmetic import ROLES, ArithmeticRow, CharacterGrid, stages, stored_digits
-from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
-from core.views.floats.text_arithmetic import stages as sentences
+from core.views.floats.text_arithmetic import NAMES, answer_texts, mode_rows, stage_texts, stored_text
+from core.views.floats.text_rounding import mode_label
 from pages.common import show
 from pages.common.show import rich
-from pages.floats.inputs import COMMON, FloatInputs, NumberInputs, read_number
+from pages.floats.inputs import COMMON, FloatInputs, NumberInputs, read_number, titles
 
 CHOSEN, NONE = "chosen above", "none"
 MODES: dict[str, Rounding] = {
@@ -29,19 +30,45 @@ MODES: dict[str, Rounding] = {
     "down": "down",
 }
 DEFAULTS = ("0.1", "0.2", "0.3")
-MODE_HELP = (
-    "even: to nearest, ties to even. away: to nearest, ties away from zero. zero: toward zero. up: toward +∞. down: "
-    "toward −∞. The operands are rounded to nearest, ties to even, whatever is chosen here."
+_OPERATION = choice(
+    "aop",
+    message("arithmetic.field.operation"),
+    list(OPERATORS),
+    "add",
+    few=True,
+    short=(message("arithmetic.operation.add"), message("arithmetic.operation.multiply"), "fma"),
+    help=message("arithmetic.field.operation_help"),
+)
+_FORMAT = choice(
+    "af",
+    message("arithmetic.field.format"),
+    [CHOSEN, *COMMON],
+    CHOSEN,
+    short=(message("arithmetic.field.format_above"), *titles(COMMON)),
+)
+_ROUNDING = choice(
+    "ar",
+    message("arithmetic.field.rounding"),
+    list(MODES),
+    "even",
+    short=[mode_label(mode) for mode in MODES.values()],
+    help=message("arithmetic.field.rounding_help"),
+)
+_OTHER = choice(
+    "av",
+    message("arithmetic.field.compare"),
+    [NONE, *COMMON],
+    NONE,
+    short=(message("arithmetic.field.compare_none"), *titles(COMMON)),
 )
 _PRESETS: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
     "0.1 + 0.2": ("fp64", "add", ("0.1", "0.2"), NONE),
-    "1 + 1e-8 is swallowed": ("bf16", "add", ("1", "1e-8"), "fp16"),
-    "Cancellation": ("bf16", "add", ("1.01", "-1"), "fp16"),
-    "fma keeps what two roundings lose": ("fp16", "fma", ("1 + 2^-10", "1 - 2^-10", "-1"), NONE),
-    "65504 + 16 overflows": ("fp16", "add", ("65504", "16"), "bf16"),
-    "Subnormals add exactly": ("fp16", "add", ("3*2^-24", "5*2^-24"), NONE),
-    "Sterbenz: 3.14 − 2.72": ("bf16", "add", ("3.14", "-2.72"), NONE),
-    "An fp8 product": ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
+    message("arithmetic.preset.lost"): ("bf16", "add", ("1", "1e-8"), "fp16"),
+    message("arithmetic.preset.cancellation"): ("bf16", "add", ("1.01", "-1"), "fp16"),
+    message("arithmetic.preset.fma"): ("fp16", "fma", ("1 + 2^-10", "1 - 2^-10", "-1"), NONE),
+    message("arithmetic.preset.overflow"): ("fp16", "add", ("65504", "16"), "bf16"),
+    message("arithmetic.preset.subnormal"): ("fp16", "add", ("3*2^-24", "5*2^-24"), NONE),
+    message("arithmetic.preset.fp8"): ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
 }
 PRESETS = {
     preset: {"af": fmt, "aop": operator, "ar": "even", "av": other}
@@ -51,24 +78,24 @@ PRESETS = {
 
 
 def arithmetic(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
-    """The panel, running only while it is open."""
-    with inputs.panel("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit") as opened:
+    """Draw the panel, which runs only while it is open."""
+    with inputs.panel("arith", message("arithmetic.title")) as opened:
         if opened.open:
             with show.errors_under(inputs):
                 operation(inputs, number_inputs)
 
 
 def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
-    """One operation in one format, and its result beside that in another."""
+    """Draw one operation in one format, and its result in another format."""
     head = show.slot()
     with show.errors_under(inputs):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            operator: Operator = inputs.ask(choice("aop", "Operation", list(OPERATORS), "add", few=True))
+            operator: Operator = inputs.ask(_OPERATION)
             fields = st.container(horizontal=True, width="stretch")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             fmt = _format(inputs, number_inputs.fmt)
-            mode = MODES[inputs.ask(choice("ar", "Rounding", list(MODES), "even", few=True, help=MODE_HELP))]
-            other = inputs.ask(choice("av", "Beside it", [NONE, *COMMON], NONE))
+            mode = MODES[inputs.ask(_ROUNDING)]
+            other = inputs.ask(_OTHER)
         with fields:
             typed = tuple(
                 _operand(inputs, f"a{name}", name, default, fmt)
@@ -80,32 +107,28 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     try:
         done = work(operator, typed, fmt, rounding=mode, overflow=overflow)
     except FormatError as problem:
-        show.error(f"Result: {problem}")
+        show.error(str(problem))
         return
     with head:
-        show.takeaway(answer(done))
-    st.html(_staged(done))
+        show.takeaway(" ".join(answer_texts(done)))
+    st.html(_stages(done))
     if other != NONE:
         _compared(done, FORMATS[other], mode)
-    rows = modes(done)
-    if rows:
+    if rows := mode_rows(done):
+        headings = (message("arithmetic.modes.mode"), message("arithmetic.modes.result"))
         show.small_table(
-            ("Rounding", "Last place", "Result"),
-            rows,
-            words=2,
-            caption="The same bits under every rounding mode",
-            here=list(MODES.values()).index(mode),
+            headings, rows, caption=message("arithmetic.modes.caption"), here=list(MODES.values()).index(mode)
         )
     show.how(lambda: explain_work(done), key="floats:arith:how")
 
 
 def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
-    name = inputs.ask(choice("af", "In the format", [CHOSEN, *COMMON], CHOSEN))
+    name = inputs.ask(_FORMAT)
     fmt = chosen if name == CHOSEN else FORMATS[name]
     try:
         check_arithmetic(fmt)
     except FormatError as problem:
-        inputs.fail(f"In the format: {problem}", "Using bf16.")
+        inputs.fail(str(problem))
         return FORMATS["bf16"]
     return fmt
 
@@ -115,18 +138,21 @@ def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: Floa
     return read_number(inputs, field, inputs.ask(field), fmt)
 
 
-def _staged(done: TypedOperation) -> str:
-    """Every stage's sentence with its picture."""
-    grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
-    rows = [(name, rich(sentence), "" if name in grids else " class=words") for name, sentence in sentences(done)]
-    parts = (f"<dt{kind}>{name}</dt><dd{kind}><p>{says}</p>{grids.get(name, '')}</dd>" for name, says, kind in rows)
+def _stages(done: TypedOperation) -> str:
+    """Every stage's sentences with its picture."""
+    grids = {grid.stage: grid for grid in stages(done.operation)}
+    parts: list[str] = []
+    for stage, label, said in stage_texts(done):
+        kind = "" if stage in grids else " class=words"
+        drawn = _drawn(grids[stage], label) if stage in grids else ""
+        parts.append(f"<dt{kind}>{label}</dt><dd{kind}><p>{rich(' '.join(said))}</p>{drawn}</dd>")
     return f'<dl class="np-stages">{"".join(parts)}</dl>'
 
 
-def _drawn(grid: CharacterGrid) -> str:
+def _drawn(grid: CharacterGrid, label: str) -> str:
     lines = "".join(_line(row, at in grid.sums) for at, row in enumerate(grid.rows))
     kind = "np-column codes" if grid.stage in ("Stored", "Result") else "np-column"
-    return f'<div class="{kind}" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
+    return f'<div class="{kind}" role="region" aria-label="{label}" tabindex="0">{lines}</div>'
 
 
 def _line(row: ArithmeticRow, total: bool) -> str:
@@ -148,20 +174,20 @@ def _spans(row: ArithmeticRow) -> str:
 
 
 def _compared(done: TypedOperation, fmt: FloatFormat, mode: Rounding) -> None:
-    """The same operation in another format, and both results under the exact one."""
+    """Draw the same operation in another format, and both results under the exact one."""
     try:
         other = work(done.operation.operator, done.typed, fmt, rounding=mode)
     except FormatError as problem:
-        show.note(f"Beside it: {problem}")
+        show.note(str(problem))
         return
-    show.takeaway(answer(other))
+    show.takeaway(" ".join(answer_texts(other)))
     if done.errors is None:
         return
     both = (done.operation, other.operation)
     drawn = stored_digits(
         done.errors.wanted,
         [(item.fmt, item.code) for item in both],
-        [representable_text(item.code, item.fmt) for item in both],
+        [stored_text(item.code, item.fmt) for item in both],
     )
     if drawn is not None:
-        st.html(_drawn(drawn))
+        st.html(_drawn(drawn, message("arithmetic.compared")))

@@ -9,13 +9,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.floats.code_description import CodeView, bits, describe
+from core.floats.code_description import CodeView, bits
 from core.floats.codec import encode_exact
 from core.floats.comparison import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
+from core.messages import message, pick_message
 from core.units import QuantityText, format_exact, scientific
-from core.views.floats.text import describe_outcome
+from core.views.floats.text import answer_text, bit_effect, code_value
 from pages.common import show
 from pages.common.components import component
 from pages.common.show import rich
@@ -56,7 +57,7 @@ def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
 
 def still_strip(stored: Stored) -> None:
     """What another format makes of the number, in a sentence and in bits that cannot be flipped."""
-    show.takeaway(describe_outcome(stored).answer)
+    show.takeaway(answer_text(stored))
     component("bits")(data=_strip(stored.view) | {"seq": 0, "still": True}, key=_BESIDE)
 
 
@@ -67,41 +68,41 @@ def _strip(view: CodeView) -> dict[str, object]:
         "title": fmt.title,
         "code": f"{view.code:x}",
         "bits": [
-            {"field": b.field, "index": b.index, "weight": b.weight, "effect": b.effect, "flipped": b.flipped}
-            for b in bits(view.code, fmt)
+            {
+                "field": bit.field,
+                "index": bit.index,
+                "weight": bit.weight,
+                "effect": bit_effect(bit),
+                "flipped": message("floats.bit.flipped", value=bit.flipped),
+            }
+            for bit in bits(view.code, fmt)
         ],
         "below": None if view.below is None else f"{view.below:x}",
         "above": None if view.above is None else f"{view.above:x}",
-        "below_text": _neighbour(view.below, fmt),
-        "above_text": _neighbour(view.above, fmt),
+        "below_text": _neighbor(view.below, fmt),
+        "above_text": _neighbor(view.above, fmt),
+        "hint": message("floats.bit.hint"),
+        "previous": message("floats.bit.previous"),
+        "next": message("floats.bit.next"),
     }
 
 
-def _neighbour(code: int | None, fmt: FloatFormat) -> str:
-    if code is None:
-        return "none"
-    view = describe(code, fmt)
-    return brief(view.value, fmt.decimal_digits + 3) if view.value is not None else view.decimal.replace("-", "−")
+def _neighbor(code: int | None, fmt: FloatFormat) -> str:
+    return message("floats.bit.no_neighbor") if code is None else code_value(code, fmt)
 
 
 def facts(stored: Stored, about: str) -> None:
-    """The exact value, code, hexadecimal value and spacing of one stored number, then ``about`` its format."""
+    """The exact value, code, and spacing of one stored number, then ``about`` its format."""
     view, fmt = stored.view, stored.fmt
-    value = "NaN" if view.kind == "nan" else view.decimal
     rows = [
-        ("Exact value" if view.ulp else "Value", _long(value)),
-        ("Bits", _mono(view.binary)),
-        ("Code", _mono(view.hex_code)),
+        (message("floats.fact.value"), _long("NaN" if view.kind == "nan" else view.decimal)),
+        (message("floats.fact.code"), _mono(view.hex_code)),
     ]
-    if view.ulp is not None:
-        rows.append(("Hexfloat", _mono(view.hexfloat)))
     if view.word:
-        rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
+        rows.append((message("floats.fact.word", bits=float(fmt.word_bits)), _mono(view.word)))
     if view.ulp is not None:
-        rows.append(("1 ULP, the step outwards" if view.inward else "1 ULP", _step(view.ulp)))
-    if view.inward is not None:
-        rows.append(("Step towards zero", _step(view.inward)))
-    rows.append(("Format", rich(about)))
+        rows.append((message("floats.fact.ulp"), _step(view.ulp)))
+    rows.append((message("floats.fact.format"), rich(about)))
     body = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in rows)
     st.html(f'<dl class="np-facts">{body}</dl>')
 
@@ -113,8 +114,16 @@ def _step(width: Fraction) -> str:
 def format_table(first: FloatFormat) -> None:
     """What every format can hold; ``first`` and those as wide begin."""
     formats = sorted(FORMATS.values(), key=lambda fmt: (fmt is not first, fmt.bits != first.bits))
-    headings = ("Largest", "Smallest normal", "Smallest subnormal", "eps", "Finite values", "∞", "NaN codes")
-    columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
+    headings = (
+        message("formats.limits.largest"),
+        message("formats.limits.normal"),
+        message("formats.limits.subnormal"),
+        message("formats.limits.eps"),
+        message("formats.limits.finite"),
+        message("formats.limits.infinity"),
+        message("formats.limits.nan"),
+    )
+    columns = [show.Column(message("formats.limits.format")), *(show.Column(name, numeric=True) for name in headings)]
     cells = [
         show.column_cells(column, [_limit(text, remark) for text, remark in limits])
         for column, limits in zip(columns[1:], zip(*map(_limits, formats), strict=True), strict=True)
@@ -124,11 +133,7 @@ def format_table(first: FloatFormat) -> None:
         f"<small>{html.escape(fmt.used)} ({html.escape(_cited(fmt))})</small></th>{''.join(row)}</tr>"
         for fmt, row in zip(formats, zip(*cells, strict=True), strict=True)
     )
-    caption = (
-        "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
-        "to the next value, and under it how many significant decimal digits survive a round trip"
-    )
-    show.table_html(columns, rows, caption=caption, kind="np-formats np-limits")
+    show.table_html(columns, rows, caption=message("formats.limits.caption"), kind="np-formats np-limits")
 
 
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
@@ -139,10 +144,10 @@ def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
         _extreme(fmt.min_subnormal, 4, fmt) if fmt.has_subnormals else ("—", ""),
         (
             QuantityText(raised(power_form(fmt.eps)), float(fmt.eps)),
-            f"{fmt.decimal_digits or 'no'}\u00a0digit{'s' * (fmt.decimal_digits != 1)}",
+            message("formats.limits.digits", digits=float(fmt.decimal_digits)).replace(" ", "\u00a0"),
         ),
         (_count(fmt.finite_values), ""),
-        ("no" if fmt.inf_code is None else "yes", ""),
+        (message("formats.limits.no" if fmt.inf_code is None else "formats.limits.yes"), ""),
         (_count(fmt.nan_codes), ""),
     )
 
@@ -153,8 +158,14 @@ def _cited(fmt: FloatFormat) -> str:
 
 
 def _layout(fmt: FloatFormat) -> str:
-    bias = f"bias\u00a0{fmt.bias}" if fmt.exponent_bits else "fixed point"
-    return f"{int(fmt.signed)}\u00a0·\u00a0{fmt.exponent_bits}\u00a0·\u00a0{fmt.fraction_bits}, {bias}"
+    name = "formats.limits.bias" if fmt.exponent_bits else "formats.limits.fixed"
+    return pick_message(
+        name,
+        sign=float(fmt.signed),
+        exponent=float(fmt.exponent_bits),
+        fraction=float(fmt.fraction_bits),
+        bias=str(fmt.bias),
+    ).replace(" ", "\u00a0")
 
 
 def _limit(text: str, remark: str) -> show.Html:
@@ -186,9 +197,9 @@ def _long(text: str) -> str:
     mantissa, _, exponent = text.partition("e")
     digits = sum(c.isdigit() for c in mantissa.lstrip("-0."))
     start = f"{text[:40]}…{'e' + exponent if exponent else ''}"
+    label = message("floats.fact.digits", digits=float(digits))
     return (
-        f'<details><summary><span class="np-mono">{html.escape(start)}</span> all {digits} digits</summary>'
-        f"{_mono(text)}</details>"
+        f'<details><summary><span class="np-mono">{html.escape(start)}</span> {label}</summary>{_mono(text)}</details>'
     )
 
 

@@ -1,7 +1,8 @@
-"""Float formats, panels about training: sums that stall, and blocks under one scale; scales are in `scaling`."""
+"""Float formats, panels about training: sums that stall, and blocks under one scale; loss scaling is in `scaling`."""
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 import streamlit as st
@@ -15,14 +16,26 @@ from core.floats.arithmetic import series as sums_of
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import cached, limit
+from core.messages import message
 from core.views.floats.charts import accumulation as accumulation_figure
+from core.views.floats.charts import summation_lines
+from core.views.floats.text_rounding import mode_label
+from core.views.floats.text_training import (
+    block_rows,
+    block_texts,
+    rule_rows,
+    scale_note,
+    series_rows,
+    series_takeaway,
+    sum_rows,
+    sum_texts,
+)
 from core.wording import plain
 from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
 from pages.common.theme import TOKENS, projecting
-from pages.floats.inputs import FloatInputs
-from pages.floats.rounding import two_lines
+from pages.floats.inputs import FloatInputs, titles
 from pages.floats.scaling import loss_scaling
 
 _BLOCK = "floats:block"
@@ -31,46 +44,63 @@ _VALUE_FIELDS = ("vals", "out", "own")
 _RULES = {rule.title: name for name, rule in SCALE_RULES.items()}
 _OWN = fields.text(
     "own",
-    "Your own values instead (up to 32), or drag a bar",
+    message("blocks.field.custom"),
     "",
     max_chars=limit("block_chars"),
     placeholder="0.5, -1.25, 30, …",
+    help=message("blocks.field.custom_help"),
 )
+_FORMAT = choice(
+    "blk",
+    message("blocks.field.format"),
+    list(BLOCK_FORMATS),
+    "mxfp4_e2m1",
+    few=True,
+    short=[fmt.title for fmt in BLOCK_FORMATS.values()],
+)
+_VALUES = choice("vals", message("blocks.field.values"), list(block_example.DISTRIBUTIONS), "one outlier", few=True)
 _MOST = 1e30
 _LARGEST_TERM = 1e6
-ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
 _CHOSEN = "the chosen format"
 _ONE, _MANY = "one number many times", "a series"
+_ADDED = choice(
+    "adds",
+    message("sums.field.added"),
+    (_ONE, _MANY),
+    _ONE,
+    few=True,
+    short=(message("sums.field.one_number"), message("sums.field.a_series")),
+)
 _SERIES = fields.Field(
     "ser",
-    "Series",
+    message("sums.field.series"),
     "1/k",
     sums_of.read_series,
     max_chars=limit("series_chars"),
-    help="An expression of k, which counts the terms from 1, with + − * / ^, sqrt, exp, log and sin; normal or "
-    "uniform, drawn with a seed; or numbers with commas between, over and over.",
+    help=message("sums.field.series_help"),
 )
-SERIES = {
-    "1/k in bf16": {"ser": "1/k", "sn": "100k", "sfmt": "bf16", "sblk": "128"},
-    "Large and small in turn, in fp32": {"ser": "1e8, 1, -1e8, 1", "sn": "1000", "sfmt": "fp32", "sblk": "128"},
-    "A million fp8 products, blocks of 128": {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "128"},
-    "The same, blocks of 4,096": {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "4096"},
+_DTYPES = (*sums_of.DTYPES, "tf32")
+SERIES: dict[str, dict[str, str]] = {
+    message("sums.preset.harmonic"): {"ser": "1/k", "sn": "100k", "sfmt": "bf16", "sblk": "128"},
+    message("sums.preset.mixed"): {"ser": "1e8, 1, -1e8, 1", "sn": "1000", "sfmt": "fp32", "sblk": "128"},
+    message("sums.preset.fp8_128"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "128"},
+    message("sums.preset.fp8_4096"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "4096"},
 }
-ADDING = {
-    "0.01 a thousand times": {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
-    "A bf16 weight that never moves": {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
-    "fp16 counts to 2048": {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},
-    "fp8 sums": {"start": "0", "add": "0.1", "times": "200", "sum": "fp8_e4m3fn"},
+ADDING: dict[str, dict[str, str]] = {
+    message("sums.preset.hundredths"): {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
+    message("sums.preset.weight"): {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
+    message("sums.preset.counter"): {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},
+    message("sums.preset.fp8"): {"start": "0", "add": "0.1", "times": "200", "sum": "fp8_e4m3fn"},
 }
 
 
 def training(inputs: FloatInputs) -> None:
-    """The panels, each running only while it is open."""
+    """Draw the panels, each of which runs only while it is open."""
     for name, title, panel in (
-        ("sums", "Accumulation: a small number many times, or a series in several orders", accumulating),
-        ("loss", "Loss scaling: which gradients fp16 loses, and the factor that follows them", loss_scaling),
-        ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
+        ("sums", message("sums.title"), accumulating),
+        ("loss", message("scaling.title"), loss_scaling),
+        ("block", message("blocks.title"), blocks),
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
@@ -79,103 +109,97 @@ def training(inputs: FloatInputs) -> None:
 
 
 def accumulating(inputs: FloatInputs) -> None:
-    """One number many times, or a series."""
+    """Draw one number added many times, or a series."""
     head = show.slot()
     with show.errors_under(inputs):
-        added = inputs.ask(choice("adds", "Added", (_ONE, _MANY), _ONE, few=True))
+        added = inputs.ask(_ADDED)
     (adding if added == _ONE else series)(inputs, head)
 
 
 def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
-    """Add a small number many times."""
+    """Draw a small number added many times."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        start = inputs.number("start", "Start", "1", -_LARGEST_TERM, _LARGEST_TERM)
-        addend = inputs.number("add", "Add", "0.001", -_LARGEST_TERM, _LARGEST_TERM, ADD_HELP)
-        times = inputs.count("times", "Times", "1000", 1, limit("additions"))
-        fmt = FORMATS[inputs.ask(choice("sum", "Sum kept in", _SUMS, "bf16", few=True))]
-    text = accumulation.takeaway(start, addend, times, fmt)
+        start = inputs.number("start", message("sums.field.start"), "1", -_LARGEST_TERM, _LARGEST_TERM)
+        addend = inputs.number(
+            "add", message("sums.field.add"), "0.001", -_LARGEST_TERM, _LARGEST_TERM, message("sums.field.add_help")
+        )
+        times = inputs.count("times", message("sums.field.times"), "1000", 1, limit("additions"))
+        fmt = FORMATS[
+            inputs.ask(choice("sum", message("sums.field.format"), _SUMS, "bf16", few=True, short=titles(_SUMS)))
+        ]
+    text = " ".join(sum_texts(start, addend, times, fmt))
     with head:
         show.takeaway(text)
     inputs.presets(ADDING, into=head, key="adding")
-    show.chart(
-        _sums(start, addend, times, fmt),
-        alt=f"Sum against additions in {fmt.title}: {plain(text)}",
-        key="floats:adding",
-    )
+    show.chart(_sums(start, addend, times, fmt), alt=message("sums.alt", takeaway=plain(text)), key="floats:adding")
     show.small_table(
-        ("Sum kept in", "ties to even", "ties away", "to zero", "up", "down", "stochastic"),
-        [[two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
-        caption=accumulation.of_what(start, addend, times) + " Stochastic: mean and deviation of "
-        f"{accumulation.REPLICAS} sums, which walk "
-        "through a table of all values; fp32 and tf32 have too many values for one.",
+        (
+            message("sums.column.format"),
+            *(mode_label(mode) for mode in accumulation.DETERMINISTIC),
+            mode_label("stochastic"),
+        ),
+        [[_two_lines(*cell) for cell in row] for row in sum_rows(start, addend, times)],
+        caption=message("sums.caption", replicas=float(accumulation.REPLICAS)),
         here=_SUMS.index(fmt.name),
     )
     show.how(lambda: accumulation.explain(start, addend, times, fmt), key="floats:adding:how")
 
 
+def _two_lines(text: str, small: str) -> show.Html:
+    """A cell with a quieter second line."""
+    note = f"<small>{html.escape(small)}</small>" if small else ""
+    return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)
+
+
 def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
-    """Add a typed series in several orders."""
+    """Draw a typed series added in several orders."""
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         text: str = inputs.ask(_SERIES)
-        count = inputs.count("sn", "Terms", "100k", 2, limit("series_terms"))
-        name: str = inputs.ask(choice("sfmt", "Kept in", [*sums_of.DTYPES, "tf32", _CHOSEN], "bf16"))
-        size = inputs.count("sblk", "Block", "128", 2, 65_536)
+        count = inputs.count("sn", message("sums.field.terms"), "100k", 2, limit("series_terms"))
+        short = (*titles(_DTYPES), message("sums.field.chosen"))
+        name: str = inputs.ask(choice("sfmt", message("sums.field.format"), [*_DTYPES, _CHOSEN], "bf16", short=short))
+        size = inputs.count("sblk", message("sums.field.block"), "128", 2, 65_536)
     fmt = inputs.chosen() if name == _CHOSEN else FORMATS[name]
     try:
-        exact, rows = sums_of.orders(text, count, fmt, size)
+        rows = series_rows(text, count, fmt, size)
     except FormatError as problem:
-        show.error(f"Kept in: {problem}")
+        show.error(str(problem))
         return
     with head:
-        show.takeaway(sums_of.takeaway(text, count, fmt, size))
+        show.takeaway(series_takeaway(text, count, fmt, size))
     inputs.presets(SERIES, into=head, key="adding")
-    shown = [
-        *((row.name, sums_of.number(row.value), sums_of.off(row), row.how) for row in rows),
-        ("exactly", sums_of.number(exact), "", "the terms as typed, rounded once"),
-    ]
+    headings = (message("sums.column.order"), message("sums.column.sum"), message("sums.column.error"))
     if projecting():
-        show.small_table(("Order", "Sum", "Off by"), [row[:3] for row in shown])
+        show.small_table(headings, [row[:3] for row in rows])
     else:
-        show.small_table(("Order", "Sum", "Off by", show.Column("How")), shown)
+        show.small_table((*headings, show.Column(message("sums.column.how"))), rows)
     show.source(sums_of.DEEPSEEK)
 
 
 @cached("arrays_kept")
 def _sums(start: float, addend: float, times: int, fmt: FloatFormat) -> dict[str, Any]:
-    runs, spread = accumulation.drawn(start, addend, times, fmt)
-    return wire(accumulation_figure(runs, spread, exact=(start, addend), palette=TOKENS))
+    lines, spread = summation_lines(start, addend, times, fmt)
+    return wire(accumulation_figure(lines, spread, exact=(start, addend), palette=TOKENS))
 
 
 def blocks(inputs: FloatInputs) -> None:
-    """A block of values under one shared scale."""
+    """Draw a block of values under one shared scale."""
     head = show.slot()
     with show.errors_under(inputs):
-        name = inputs.ask(choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", few=True))
+        name = inputs.ask(_FORMAT)
     fmt = BLOCK_FORMATS[name]
     _open_rule(inputs, fmt)
     _new_values(inputs)
     with show.errors_under(inputs), st.container(horizontal=True):
-        titles = [SCALE_RULES[name].title for name in fmt.scale_rules]
-        rule: Any = _RULES[inputs.ask(choice("rule", "Scale rule", titles, titles[0], few=True))]
-        source: Any = inputs.ask(choice("vals", "Values", list(block_example.DISTRIBUTIONS), "one outlier", few=True))
-        outlier = inputs.number("out", "Outlier", f"{block_example.OUTLIER:g}", 0.0, 1e6)
-    own_row = st.container(horizontal=True, vertical_alignment="bottom")
-    with own_row:
-        text = inputs.ask(_OWN)
-    values = block_example.example(source, outlier)
-    if text.strip():
-        own_row.button(f"Back to {source}", key="floats:block:back", on_click=_forget_own, args=(inputs,))
-        try:
-            values = block_example.read_block(text)
-            inputs.keep_good("own", text)
-        except FormatError as problem:
-            good = inputs.last_good("own", "")
-            values = block_example.read_block(good) if good else values
-            show.error(f"Values: {problem} Still using {'the last good ones' if good else source}.")
+        rules = [SCALE_RULES[name].title for name in fmt.scale_rules]
+        rule: Any = _RULES[inputs.ask(choice("rule", message("blocks.field.rule"), rules, rules[0], few=True))]
+        source: Any = inputs.ask(_VALUES)
+        outlier = inputs.number("out", message("blocks.field.outlier"), f"{block_example.OUTLIER:g}", 0.0, 1e6)
+    values = _read_values(inputs, source, outlier)
     st.session_state[_SEEN] = {field: st.session_state[inputs.key(field)] for field in _VALUE_FIELDS}
     done = block_example.quantize(values, name, rule)
     with head:
-        show.takeaway(block_example.takeaway(values, done))
+        show.takeaway(" ".join(block_texts(values, done)))
 
     def change() -> None:
         sent: Any = getattr(st.session_state.get(_BLOCK), "change", None)
@@ -190,34 +214,64 @@ def blocks(inputs: FloatInputs) -> None:
                 changed[place] = float(value) if abs(value) <= _MOST else changed[place]
         st.session_state[inputs.key("own")] = block_example.write_block(tuple(changed))
 
-    top = max(map(abs, values)) or 1.0
     component("block")(
         data={
-            "label": f"{len(values)} values in {fmt.title}: outline what was asked, filled what comes back",
+            "label": message("blocks.picture", values=float(len(values)), fmt=fmt.title),
             "values": values,
             "back": done.values.tolist(),
             "codes": [f"0x{code:0{fmt.element.hex_digits}x}" for code in done.codes.tolist()],
             "clipped": done.clipped.tolist(),
-            "top": top,
+            "top": max(map(abs, values)) or 1.0,
             "seq": st.session_state.get(_ANSWERED, 0),
         },
         key=_BLOCK,
         on_change_change=change,
     )
-    show.note(block_example.scale_line(done))
+    show.note(scale_note(done))
+    clipped = message("blocks.column.clipped")
     show.small_table(
-        ("Block format", "Bits each", *(rule.short for rule in SCALE_RULES.values())),
-        [[two_lines(*cell) for cell in row] for row in block_example.table(values)],
-        caption="The same values in every block format under every scale rule: SQNR (6 dB are one bit), mean squared "
-        "error, clipped elements.",
+        (
+            message("blocks.column.rule"),
+            message("blocks.column.sqnr"),
+            clipped,
+            show.Column(message("blocks.column.meaning")),
+        ),
+        rule_rows(values, fmt),
+        caption=message("blocks.rules_caption", fmt=fmt.title),
+        here=fmt.scale_rules.index(rule),
+    )
+    show.small_table(
+        (
+            message("blocks.column.format"),
+            message("blocks.column.size"),
+            message("blocks.column.bits"),
+            message("blocks.column.sqnr"),
+            clipped,
+        ),
+        block_rows(values, name, rule),
+        caption=message("blocks.formats_caption"),
         here=list(BLOCK_FORMATS).index(name),
     )
-    show.how(
-        lambda: block_example.explain(values, done),
-        key="floats:block:how",
-        label="How is this computed, and who uses which scale rule",
-        notes=block_example.rule_notes(),
-    )
+    show.how(lambda: block_example.explain(values, done), key="floats:block:how", notes=[message("blocks.model")])
+
+
+def _read_values(inputs: FloatInputs, source: Any, outlier: float) -> tuple[float, ...]:
+    """Ask for custom values, which count instead of the drawn ones."""
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    with row:
+        text = inputs.ask(_OWN)
+    values = block_example.example(source, outlier)
+    if text.strip():
+        row.button(message("blocks.reset"), key="floats:block:back", on_click=_forget_own, args=(inputs,))
+        try:
+            values = block_example.read_block(text)
+            inputs.keep_good(_OWN.id, text)
+        except FormatError as problem:
+            good = inputs.last_good(_OWN.id, "")
+            values = block_example.read_block(good) if good else values
+            inputs.fall_back(_OWN, problem, good or source)
+            show.input_errors(inputs)
+    return values
 
 
 def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
@@ -232,7 +286,7 @@ def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
 
 
 def _new_values(inputs: FloatInputs) -> None:
-    """Whoever chooses other values, or another outlier, wants to see them: one's own values make way."""
+    """Whoever chooses other values, or another outlier, wants to see them: custom values make way."""
     before = st.session_state.get(_SEEN)
     if before is None:
         return

@@ -160,18 +160,6 @@ def test_six_edits_after_an_example_of_any_page_stay(open_page: OpenPage, name: 
     check(*edited(open_page, EXAMPLES[name]))
 
 
-def test_a_heading_of_a_table_orders_it_until_another_order_is_chosen(open_page: OpenPage) -> None:
-    page = open_page(FLOATS.url_path)
-    enter(page, "f_sort", "code")
-    settle(page)
-    page.get_by_role("table", name="Each rounded once").get_by_role("button", name="Error in ULP").click()
-    settle(page)
-    for number in ("0.3", "0.7"):
-        enter(page, "f_x", number)
-        settle(page)
-    check(page, {"f_x": "0.7", "f_sort": "error in ULP"})
-
-
 @pytest.mark.parametrize("leave", ["Enter", "Tab"])
 def test_typed_text_outlasts_a_reload_that_comes_before_its_answer(open_page: OpenPage, leave: str) -> None:
     page = open_page(COMPUTE.url_path)

@@ -74,7 +74,7 @@ def rounded_value(value: Fraction, fmt: FloatFormat, rounding: str, overflow: st
     elif inward or magnitude < middle:
         chosen = low
     elif rounding == "nearest_away" or (fmt.fraction_bits == 0 and low):
-        chosen = high  # with one digit of precision no neighbour is even: IEEE takes the larger
+        chosen = high  # with one digit of precision no neighbor is even: IEEE takes the larger
     else:
         chosen = low if codes[above - 1] % 2 == 0 else high
     if chosen is not None:

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import block_example
-from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, float_element, quantize_block
+from core.floats.blocks import BLOCK_FORMATS, float_element, quantize_block
 from core.floats.codec import decode
-from core.floats.formats import FORMATS
+from core.floats.formats import FORMATS, FloatFormat
 from core.floats.integer_blocks import INT8, Q4, UINT4
 from core.floats.value_tables import VALUE_TABLES, ValueTable, dynamic_8bit
 from core.limits import limit
@@ -119,12 +119,13 @@ def test_nvfp4_float32_arithmetic_is_not_clipping() -> None:
     assert block.clipped.tolist() == [False] * 16 + [True] * 16
 
 
-def test_every_rule_has_a_column_of_its_own() -> None:
-    rows = block_example.table(block_example.example("one outlier", block_example.OUTLIER))
-    for (name, fmt), row in zip(BLOCK_FORMATS.items(), rows, strict=True):
-        filled = [rule for rule, cell in zip(SCALE_RULES, row[2:], strict=True) if cell != ("", "")]
-        assert set(filled) == set(fmt.scale_rules), name
-    assert len({rule.short for rule in SCALE_RULES.values()}) == len(SCALE_RULES)
+def test_an_outlier_costs_the_others_precision_unless_elements_have_three_exponent_bits() -> None:
+    values = block_example.example("one outlier", block_example.OUTLIER)
+    for name, fmt in BLOCK_FORMATS.items():
+        effect = block_example.outlier_effect(values, name, fmt.scale_rules[0])
+        assert effect.largest == block_example.OUTLIER, name
+        wide = isinstance(fmt.element, FloatFormat) and fmt.element.exponent_bits >= 3
+        assert effect.lowers != wide, (name, effect)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +363,7 @@ def test_every_value_goes_to_the_nearest_of_its_block(name: str, values: list[fl
         np.testing.assert_array_equal(block.values[positive], given[positive])  # the largest comes back exactly
 
 
-def test_quantised_scales_cost_little_and_save_three_eighths_of_a_bit() -> None:
+def test_quantized_scales_cost_little_and_save_three_eighths_of_a_bit() -> None:
     """QLoRA, section 3: from 0.5 to 0.127 bits a parameter."""
     values = np.random.default_rng(0).standard_normal(64 * 1024)
     plain, double = (quantize_block(values, BLOCK_FORMATS[name]) for name in ("nf4", "nf4_double"))

@@ -128,36 +128,32 @@ def test_derived_properties_equal_a_count(fmt: object) -> None:
 
 
 @every(
-    ("text", "reason"),
+    ("text", "error"),
     [
-        ("e0m3", "outside 1 to 11: every value would be subnormal"),
-        ("e12m3", "An exponent of 12 bits is outside 1 to 11"),
-        ("e5m53", "A fraction of 53 bits is outside 0 to 52"),
-        ("e1m0fn", "no value but zero"),
-        ("e1m0", "IEEE's rule needs a fraction bit"),
-        ("e1m0fnuz_unsigned", "an unsigned format, which has no −0"),
-        ("e3m2f_nonegzero", "choose NaN in place of −0 (fnuz)"),
-        (
-            "e11m52fn",
-            "the largest value is 2¹⁰²⁴ or more, but float64, which must hold all values, ends just below 2¹⁰²⁴",
-        ),
-        ("e11m52b1022", "With bias 1022 the largest value is 2¹⁰²⁴ or more"),
-        ("e11m52b1024", "With bias 1024 the smallest values go in steps of 2⁻¹⁰⁷⁵"),
-        ("e5m10b2000", "With bias 2000 the smallest values go in steps of 2⁻²⁰⁰⁹"),
-        ("e4m3_inf_noinf", "cannot stand there"),
-        ("e4m3_nosub_nosub", "each once"),
-        ("e4m3_fast", "“_fast” cannot stand there"),
-        ("", "“” is not a format"),
-        ("fp8", "is not a format"),
-        ("e" * 10**6, "… (1000000 characters)"),
-        ("e4m99999999999999", "is not a format"),
+        ("e0m3", "exponent"),
+        ("e12m3", "exponent"),
+        ("e5m53", "fraction"),
+        ("e1m0fn", "only_zero"),
+        ("e1m0", "no_fraction"),
+        ("e1m0fnuz_unsigned", "unsigned"),
+        ("e3m2f_nonegzero", "no_negative_zero"),
+        ("e11m52fn", "bias"),
+        ("e11m52b1022", "bias"),
+        ("e11m52b1024", "bias"),
+        ("e5m10b2000", "bias"),
+        ("e4m3_inf_noinf", "flag"),
+        ("e4m3_nosub_nosub", "flag"),
+        ("e4m3_fast", "flag"),
+        ("", "unreadable"),
+        ("fp8", "unreadable"),
+        ("e" * 10**6, "unreadable"),
+        ("e4m99999999999999", "unreadable"),
     ],
 )
-def test_formats_that_cannot_exist(text: str, reason: str) -> None:
+def test_parse_custom_rejects_what_cannot_exist(text: str, error: str) -> None:
     with pytest.raises(FormatError) as caught:
         parse_custom(text)
-    assert reason in str(caught.value)
-    assert "For example e4m3" in str(caught.value)
+    assert caught.value.args[0].id == f"floats.custom.{error}"
     assert len(str(caught.value)) < 300
 
 
@@ -168,11 +164,9 @@ def test_formats_at_the_edge_of_float64_exist(text: str) -> None:
     assert Fraction(float(fmt.min_subnormal)) == fmt.min_subnormal
 
 
-def test_contradicting_policies() -> None:
-    with pytest.raises(FormatError, match="both −0 and NaN"):
+def test_custom_format_rejects_two_meanings_of_one_code() -> None:
+    with pytest.raises(FormatError):
         custom_format(4, 3, nan="negative_zero", negative_zero=True)
-    with pytest.raises(FormatError, match="no NaN policy"):
-        custom_format(4, 3, nan="loud")  # type: ignore[arg-type]
 
 
 def test_without_subnormals_there_is_a_gap_around_zero() -> None:

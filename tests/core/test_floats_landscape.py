@@ -9,14 +9,13 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core.floats.arithmetic.accumulation import drawn
 from core.floats.codec import decode, decode_exact
 from core.floats.custom import custom_format, parse_custom
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.range_and_precision import grid, reach, staircase
 from core.floats.scaling.loss_scaling import scale_loss
 from core.views.common.palette import LIGHT
-from core.views.floats.charts import accumulation, dynamic_range, spacing
+from core.views.floats.charts import accumulation, dynamic_range, spacing, summation_lines
 from core.views.floats.charts_scaling import gradients
 from pages.common.figures import wire
 from tests.every import every
@@ -93,7 +92,7 @@ def test_a_format_of_subnormals_alone_ends_where_its_largest_does() -> None:
 
 
 def figure(start: float, addend: float, steps: int, name: str) -> dict[str, Any]:
-    runs, lots = drawn(start, addend, steps, FORMATS[name])
+    runs, lots = summation_lines(start, addend, steps, FORMATS[name])
     made = accumulation(runs, lots, exact=(start, addend), palette=LIGHT)
     go.Figure(wire(made))
     return made

@@ -193,7 +193,7 @@ def test_the_largest_is_distributed_as_the_largest_of_so_many(count: int) -> Non
 
 
 @given(st.floats(-60, 20), st.floats(0.5, 10), st.floats(-6, 6), st.floats(-6, 6), st.floats(-2, 6))
-def test_shares_of_neighbouring_ranges_add_up(
+def test_shares_of_neighboring_ranges_add_up(
     median: float, spread: float, first: float, second: float, top: float
 ) -> None:
     low, high = (median + spread * place for place in sorted((first, second)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from fractions import Fraction
 
@@ -20,44 +21,63 @@ ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 
 
 @every(
-    ("text", "value", "notation"),
+    ("text", "value"),
     [
-        ("0.1", Fraction(1, 10), "decimal"),
-        ("  +.5 ", Fraction(1, 2), "decimal"),
-        ("-1e-8", Fraction(-1, 10**8), "decimal"),
-        ("65,504", Fraction(65504), "decimal"),
-        ("1_000_000.5", Fraction(2000001, 2), "decimal"),
-        ("−2", Fraction(-2), "decimal"),
-        ("-0.1 / 3e2", Fraction(-1, 3000), "fraction"),
-        ("2^-133", Fraction(1, 2**133), "power"),
-        ("2^(-3)", Fraction(1, 8), "power"),
-        ("2⁻²⁴", Fraction(1, 2**24), "power"),
-        ("-1.25 × 2^-3", Fraction(-5, 32), "power"),
-        ("6 × 10⁻⁸", Fraction(6, 10**8), "power"),
-        ("0x1.8p-3", Fraction(3, 16), "hexfloat"),
-        ("-0x1p-1074", Fraction(-1, 2**1074), "hexfloat"),
-        ("0X1.FP+2", Fraction(31, 4), "hexfloat"),
-        ("0x3c00", Fraction(1), "hex code"),
-        ("0x1", Fraction(1, 2**24), "hex code"),
-        ("0b 0 01111 0000000000", Fraction(1), "bits"),
-        ("1 01111 1000000000", Fraction(-3, 2), "bits"),
-        ("0|01111|0000000000", Fraction(1), "bits"),
-        ("0011110000000000", Fraction(1), "bits"),
-        ("1000000000000000", Fraction(10**15), "decimal"),  # a power of ten: a number, not bits
-        ("1011110000000000", Fraction(-1), "bits"),
-        ("1 + 2^-8 + 2^-40", 1 + Fraction(1, 2**8) + Fraction(1, 2**40), "sum"),
-        ("-1/3 + 1e-8 − 0x1p-3", Fraction(-1, 3) + Fraction(1, 10**8) - Fraction(1, 8), "sum"),
-        ("2⁻²⁴ + 1.5×2⁻²⁵", Fraction(7, 2**26), "sum"),
-        ("+".join(["1"] * 16), Fraction(16), "sum"),
-        ("0", Fraction(0), "decimal"),
+        ("0.1", Fraction(1, 10)),
+        ("  +.5 ", Fraction(1, 2)),
+        ("-1e-8", Fraction(-1, 10**8)),
+        ("65,504", Fraction(65504)),
+        ("1_000_000.5", Fraction(2000001, 2)),
+        ("−2", Fraction(-2)),
+        ("-0.1 / 3e2", Fraction(-1, 3000)),
+        ("2^-133", Fraction(1, 2**133)),
+        ("2^(-3)", Fraction(1, 8)),
+        ("2⁻²⁴", Fraction(1, 2**24)),
+        ("-1.25 × 2^-3", Fraction(-5, 32)),
+        ("6 × 10⁻⁸", Fraction(6, 10**8)),
+        ("0x1.8p-3", Fraction(3, 16)),
+        ("-0x1p-1074", Fraction(-1, 2**1074)),
+        ("0X1.FP+2", Fraction(31, 4)),
+        ("0x3c00", Fraction(1)),
+        ("0x1", Fraction(1, 2**24)),
+        ("0b 0 01111 0000000000", Fraction(1)),
+        ("1 01111 1000000000", Fraction(-3, 2)),
+        ("0|01111|0000000000", Fraction(1)),
+        ("0011110000000000", Fraction(1)),
+        ("1000000000000000", Fraction(10**15)),  # a power of ten: a number, not bits
+        ("1011110000000000", Fraction(-1)),
+        ("1 + 2^-8 + 2^-40", 1 + Fraction(1, 2**8) + Fraction(1, 2**40)),
+        ("-1/3 + 1e-8 − 0x1p-3", Fraction(-1, 3) + Fraction(1, 10**8) - Fraction(1, 8)),
+        ("2⁻²⁴ + 1.5×2⁻²⁵", Fraction(7, 2**26)),
+        ("+".join(["1"] * 16), Fraction(16)),
+        ("0", Fraction(0)),
+        ("1 + (2 + 3)", Fraction(6)),
+        ("(1 + 2^-8) / 3 × 2", Fraction(257, 384)),
+        ("3^2", Fraction(9)),
+        ("(1/2)^3", Fraction(1, 8)),
+        ("--1", Fraction(1)),
+        ("007", Fraction(7)),
     ],
 )
-def test_numbers_are_read_exactly(text: str, value: Fraction, notation: str) -> None:
+def test_numbers_are_read_exactly(text: str, value: Fraction) -> None:
     typed = parse(text, FP16)
     assert typed.value == value
-    assert typed.notation == notation
     assert not typed.nan
-    assert (typed.code is not None) == (notation in {"hex code", "bits"})
+
+
+@every(
+    "text", ["0x3c00", "0x1", "0b 0 01111 0000000000", "1 01111 1000000000", "0|01111|0000000000", "1011110000000000"]
+)
+def test_codes_are_read_as_codes(text: str) -> None:
+    assert parse(text, FP16).code is not None
+
+
+@every(("text", "value"), [("π", math.pi), ("pi / 4", math.pi / 4), ("-e", -math.e), ("2 × π^2", 2 * math.pi**2)])
+def test_constants_are_read_to_the_last_bit(text: str, value: float) -> None:
+    typed = parse(text, FORMATS["fp64"])
+    assert typed.value is not None
+    assert float(typed.value) == pytest.approx(value, rel=2e-16)
+    assert typed.value != Fraction(float(typed.value))
 
 
 @pytest.mark.parametrize(
@@ -97,14 +117,15 @@ def test_all_bits_of_a_code_are_read_as_bits(name: str) -> None:
 @every(
     "text",
     [
-        *("", "abc", "0.1.2", "1 2", "--1", "1e", "3^2", "三", "1/0", "0x", "0x.", "0x1p", "-0x3c00", "0x03c00"),
+        *("", "abc", "0.1.2", "1 2", "1e", "2^0.5", "三", "1/0", "0^-1", "0x", "0x.", "0x1p", "-0x3c00", "0x03c00"),
         *("0x10000", "0b", "0b0101", "1 0", "1e999", "1e999999999999", "2^99999", "0x1p99999999", "1 + ", "1 + nan"),
-        *("1 + 0x3c00", "1 + (2 + 3)", "1 + 1/0", "+".join(["1"] * 17), "0,1", "½", "π", "sqrt(2)"),
+        *("1 + 0x3c00", "1 + (2 + 3", "1 + 1/0", "+".join(["1"] * 17), "0,1", "½", "2π", "sqrt(2)", "9^9^9^9"),
     ],
 )
 def test_bad_text_gets_a_reason_and_an_example(text: str) -> None:
-    with pytest.raises(FloatTextError, match=r"or example|such as") as caught:
+    with pytest.raises(FloatTextError) as caught:
         parse(text, FP16)
+    assert caught.value.args[0].id.startswith("floats.error.")
     assert len(str(caught.value)) < 300
 
 
@@ -124,15 +145,27 @@ AT_ONCE_S = 2
 @pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**6, "0x" + "f" * 10**6, " " * 10**6, "1e" + "9" * 10**6])
 def test_a_million_characters_are_refused_at_once(text: str) -> None:
     start = time.thread_time()
-    with pytest.raises(FloatTextError, match="characters long") as caught:
+    with pytest.raises(FloatTextError) as caught:
         parse(text, FP16)
+    assert caught.value.args[0].id == "floats.error.long"
     assert time.thread_time() - start < AT_ONCE_S
     assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(
     "text",
-    ["9" * 1199, "0." + "0" * 1190 + "1", "1/" + "7" * 1190, "1_" * 599, "2^" + "1" * 1190, "1+" * 599, "1e-9+" * 239],
+    [
+        "9" * 1199,
+        "0." + "0" * 1190 + "1",
+        "1/" + "7" * 1190,
+        "1_" * 599,
+        "2^" + "1" * 1190,
+        "1+" * 599,
+        "1e-9+" * 239,
+        "(" * 1199,
+        "-" * 1190 + "1",
+        "2^" * 599 + "2",
+    ],
 )
 def test_the_longest_allowed_text_is_handled_at_once(text: str) -> None:
     assert len(text) <= limit("float_chars")

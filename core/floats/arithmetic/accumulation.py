@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.floats.codec import decode, decode_exact, encode, encode_exact
-from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached, limit
-from core.units import QuantityText
 
 REPLICAS = 256
 """Stochastic sums run side by side, for their mean and spread."""
@@ -45,15 +43,15 @@ _CROCI = Source(
 
 @formula(
     r"\frac{\v{ulp}}{2}",
-    result=Symbol(r"a_\mathrm{min}", "smallest addend that still moves the sum", "number"),
+    result=Symbol(r"a_\mathrm{min}", "smallest addend that changes the sum", "number"),
     symbols={"ulp": Symbol(r"\mathrm{ulp}", "step of the format at the sum", "number")},
     sources=(_CROCI,),
 )
 def half_step(ulp: float) -> float:
-    """Smallest addend that round-to-nearest still notices.
+    """Smallest addend that changes the sum with round-to-nearest.
 
-    Anything below half a step is nearer to the old sum than to the next value, so the sum stays; at exactly half the
-    tie decides.
+    With an addend of less than half a step, the exact sum is closer to the old sum than to the next value. At exactly
+    half a step, the rule for ties decides.
     """
     return ulp / 2
 
@@ -64,12 +62,12 @@ def half_step(ulp: float) -> float:
     symbols={
         "start": Symbol("s_0", "start", "number"),
         "steps": Symbol("n", "additions", "count"),
-        "addend": Symbol("a", "what is added each time", "number"),
+        "addend": Symbol("a", "addend", "number"),
     },
     sources=(_CROCI,),
 )
 def exact_sum(start: float, steps: float, addend: float) -> float:
-    """The sum without any rounding."""
+    """Sum without rounding."""
     return start + steps * addend
 
 
@@ -222,126 +220,16 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
     return replace(read, final=copy.final, stalled=copy.stalled)
 
 
-@cached("results_kept")
-def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
-    """One sentence: what the sum should be, what it is, and where it stopped; a second one where it never moved."""
-    run = add_up(start, addend, steps, fmt)
-    target = start + steps * addend
-    sign = "−" if addend < 0 else "+"
-    first = f"{_number(start)} {sign} " if start else "−" * (addend < 0)
-    head = f"{first}{steps:,} × {_number(abs(addend))} should give {_number(target, 9)}"
-    end = _number(run.final)
-    if run.overflowed == 0:
-        return f"{_number(start)} is beyond the {_farthest(start, fmt)}: the sum is **{end}** from the start."
-    if run.overflowed is not None:
-        many = "addition" if run.overflowed == 1 else f"{run.overflowed:,} additions"
-        many = f"the first {many}" if run.overflowed == 1 else many
-        return f"{head}; in {fmt.title} the sum **overflows to {end}** after {many}.{_as_stored(start, addend, run)}"
-    if run.stalled == 0:
-        moves = f"{head}; in {fmt.title} the sum **never moves** from {end}."
-        return moves + (_as_stored(start, addend, run) or _about_master(start, addend, steps, fmt))
-    if run.stalled is not None:
-        return (
-            f"{head}; in {fmt.title} the sum **stalls at {end}** after {run.stalled:,} additions."
-            f"{_as_stored(start, addend, run)}"
-        )
-    off = (run.final - target) / target if target else 0.0
-    error = f"{100 * off:+.2g}%".replace("-", "−") if off else "exact"
-    return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
-
-
-def _as_stored(start: float, addend: float, run: SummationRun) -> str:
-    """What the format makes of start and addend, where that is something else."""
-    if not math.isfinite(run.addend):
-        return f" {_number(addend)} itself is beyond the {_farthest(addend, run.fmt)}."
-    pairs = ((start, float(run.sums[0])), (addend, run.addend))
-    off = [f"{_number(v)} is stored as {_number(value, 4)}" for v, value in pairs if _coarse(v, value)]
-    if not off:
-        return ""
-    text = f" In {run.fmt.title} {' and '.join(off)}"
-    return f"{text}: there is nothing to add." if not run.addend else f"{text}, which gives the second dotted line."
-
-
-def _farthest(value: float, fmt: FloatFormat) -> str:
-    """The finite value of ``fmt`` that ``value`` has passed, in words."""
-    which, end = ("most negative", fmt.max_finite * -1) if value < 0 else ("largest", fmt.max_finite)
-    return f"{which} value of {fmt.title}, {_number(float(end))}"
-
-
-def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
-    if fmt.name in ("fp32", "fp64"):
-        return f" {_number(abs(addend))} is at most half its step there."
-    copy = master_copy(start, addend, steps, fmt)
-    if copy.stalled == 0:
-        return " Nor does an fp32 master copy: even there it is at most half a step."
-    return f" An fp32 master copy of it does: adding the same rounded number it reaches {_number(copy.final)}."
-
-
 def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, float] | None:
     """Start and addend as the format stores them, where that makes its exact sum another; else None."""
     first = float(run.sums[0])
     if not (math.isfinite(first) and math.isfinite(run.addend) and run.addend):
         return None
-    return (first, run.addend) if _coarse(start, first) or _coarse(addend, run.addend) else None
+    return (first, run.addend) if is_stored_coarsely(start, first) or is_stored_coarsely(addend, run.addend) else None
 
 
-def _coarse(value: float, stored: float) -> bool:
+def is_stored_coarsely(value: float, stored: float) -> bool:
     return not math.isclose(value, stored, rel_tol=_COARSE)
-
-
-def drawn(
-    start: float, addend: float, steps: int, fmt: FloatFormat
-) -> tuple[tuple[tuple[str, str, SummationRun], ...], Spread | None]:
-    """What a picture of the sum shows: label, role of its colour and run of each line, and the stochastic spread.
-
-    Of the directed roundings it is the one that goes where the addend does: a falling sum is a rising one turned over.
-    """
-    onward: Rounding = "down" if addend < 0 else "up"
-    runs = [
-        (f"{fmt.title}, nearest", "gradients", add_up(start, addend, steps, fmt)),
-        (f"{fmt.title}, toward zero", "activations", add_up(start, addend, steps, fmt, "toward_zero")),
-        (f"{fmt.title}, {onward}", "buffers", add_up(start, addend, steps, fmt, onward)),
-    ]
-    if fmt.name != "fp32":
-        runs.append(("fp32 master copy", "master", master_copy(start, addend, steps, fmt)))
-    return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= TABLE_BITS else None
-
-
-@cached("arrays_kept")
-def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """A row per format of `SHOWN`: under every rounding the last sum and where it stalled; then the stochastic mean."""
-    rows: list[tuple[tuple[str, str], ...]] = []
-    for fmt, runs in compare(start, addend, steps):
-        lots = ("—", "too wide")
-        if fmt.bits <= TABLE_BITS:
-            drawn_lots = spread(start, addend, steps, fmt)
-            lots = (_short(float(drawn_lots.mean[-1]), 5), f"± {_short(float(drawn_lots.deviation[-1]), 3)}")
-            if drawn_lots.overflowed:
-                lots = (lots[0], f"in {drawn_lots.overflowed} of {REPLICAS}")
-        adds = _short(runs[0].addend, 4)
-        note = f"adds {adds}" if adds != _short(addend, 4) else ""
-        rows.append(((fmt.title, note), *((_short(run.final, 5), _stall(run)) for run in runs), lots))
-    return tuple(rows)
-
-
-def _short(value: float, digits: int) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return QuantityText(f"{value:.{digits}g}".replace("e+", "e").replace("-", "−"), value)
-
-
-def _number(value: float, digits: int = 6) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "−infinity"
-    return rounded(Fraction(value), digits).removeprefix("1 × ")
-
-
-def _stall(run: SummationRun) -> str:
-    if run.overflowed is not None:
-        return f"after {run.overflowed:,}" if run.overflowed else "from the start"
-    if run.stalled is None:
-        return "still moving"
-    return "never moved" if run.stalled == 0 else f"stalls after {run.stalled:,}"
 
 
 def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[Explanation, ...]:
@@ -355,13 +243,6 @@ def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[
         if following is not None:
             explanations.append(half_step.explain(ulp=float(abs(following - Fraction(run.final)))))
     return tuple(explanations)
-
-
-def of_what(start: float, addend: float, steps: int) -> str:
-    """What a table of sums is of, and what they should be."""
-    exact = _number(start + steps * addend)
-    added = f"{steps:,} additions of {_number(addend)} to {_number(start)}"
-    return f"After {added}, under each rounding; exact: {exact}."
 
 
 def _check(steps: int) -> None:
@@ -423,7 +304,7 @@ def _values(fmt: FloatFormat) -> npt.NDArray[np.float64]:
 def sum_to_odd(first: npt.NDArray[np.float64], second: float) -> npt.NDArray[np.float64]:
     """``first + second`` in float64, rounded to odd: rounding once more into a narrow format is then as good as once.
 
-    Where float64 cannot hold the exact sum, the neighbour with an odd last bit stands for everything between two
+    Where float64 cannot hold the exact sum, the neighbor with an odd last bit stands for everything between two
     float64 values. Source: Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums.
     """
     total = first + second

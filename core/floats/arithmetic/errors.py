@@ -26,18 +26,18 @@ _IEEE = Source("IEEE 754-2019", "5.1 Overview of operations", "https://standards
 
 @formula(
     r"\v{larger} - \v{smaller}",
-    result=Symbol("d", "places that the smaller significand moves right", "number"),
+    result=Symbol("d", "bits that the smaller significand shifts right", "number"),
     symbols={
-        "larger": Symbol("e_1", "exponent of the addend that stays", "number"),
-        "smaller": Symbol("e_2", "exponent of the addend that moves", "number"),
+        "larger": Symbol("e_1", "exponent of the larger term", "number"),
+        "smaller": Symbol("e_2", "exponent of the smaller term", "number"),
     },
     sources=(_HANDBOOK.at("floating-point addition and subtraction"),),
 )
 def shift_distance(larger: float, smaller: float) -> float:
     """Shift distance of an addition.
 
-    Afterwards both significands count in the same unit and are added as whole numbers. Exponents of normal numbers;
-    a subnormal has that of the smallest normal one.
+    After the shift both significands have the same unit and are added as integers. A subnormal has the exponent of the
+    smallest normal number.
     """
     return larger - smaller
 
@@ -46,33 +46,33 @@ def shift_distance(larger: float, smaller: float) -> float:
     r"\frac{|\v{first}| + |\v{second}|}{|\v{first} + \v{second}|}",
     result=Symbol(r"\kappa", "condition of the sum", "number"),
     symbols={
-        "first": Symbol("a", "the first addend", "number"),
-        "second": Symbol("b", "the second addend", "number"),
+        "first": Symbol("a", "first term", "number"),
+        "second": Symbol("b", "second term", "number"),
     },
     sources=(_HANDBOOK.at("cancellation and the condition number of a sum"), _GOLDBERG.at("Cancellation")),
 )
 def condition_of_sum(first: float, second: float) -> float:
     """Condition of a sum.
 
-    So many times larger than the addends' own relative errors the relative error of their sum can be, even if the
-    addition itself is exact. It is 1 for equal signs and grows without bound as the addends cancel.
+    Factor by which the relative error of the sum can exceed those of the terms, even if the addition is exact. It is 1
+    for equal signs and grows without bound as the terms cancel.
     """
     return (abs(first) + abs(second)) / abs(first + second)
 
 
 @formula(
     r"\v{inherited} + \v{rounding}",
-    result=Symbol(r"\Delta", "result minus the exact result of what was typed", "number"),
+    result=Symbol(r"\Delta", "result minus the exact result of the numbers you entered", "number"),
     symbols={
-        "inherited": Symbol(r"\Delta_0", "what the stored operands bring: their exact result minus that", "number"),
-        "rounding": Symbol(r"\Delta_1", "what rounding the result adds", "number"),
+        "inherited": Symbol(r"\Delta_0", "error from storing the operands", "number"),
+        "rounding": Symbol(r"\Delta_1", "error from rounding the result", "number"),
     },
     sources=(_GOLDBERG.at("Cancellation"), _IEEE),
 )
 def total_error(inherited: float, rounding: float) -> float:
     """Error of an operation.
 
-    IEEE 754 promises only the second part: an operation is exact for the operands it gets, then rounded once.
+    IEEE 754 limits only the second part. An operation is exact for the stored operands and is then rounded once.
     """
     return inherited + rounding
 

@@ -1,7 +1,7 @@
 """Add, multiply and fused multiply-add in a binary format as hardware does them, with every stage kept.
 
 The operands' significands are aligned in a register with a guard, a round and a sticky bit after the last place, added
-or multiplied as whole numbers, normalised and rounded once by those three bits. Nothing passes through float64. That
+or multiplied as whole numbers, normalized and rounded once by those three bits. Nothing passes through float64. That
 the three bits always find what rounding the exact result finds is what IEEE 754-2019, 5.1 asks for.
 """
 
@@ -27,6 +27,7 @@ from core.floats.rounding import (
     signed_code,
     zero_code,
 )
+from core.messages import message
 
 Operator: TypeAlias = Literal["add", "multiply", "fma"]
 OPERATORS: tuple[Operator, ...] = ("add", "multiply", "fma")
@@ -81,7 +82,7 @@ class Cut:
     """The exact magnitude cut at the format's last place, and what the bits after it decide.
 
     last: the power of two of the last kept bit. kept: the bits before the cut, as a whole number. shift: places that
-    normalising moves the register, to the right where a carry came out (1), to the left where leading bits cancelled
+    normalizing moves the register, to the right where a carry came out (1), to the left where leading bits cancelled
     or were 0. up: whether the kept bits go up by one. carried: whether that makes them one bit longer.
     chance: the part of a step that was cut off, which is the chance of going up under stochastic rounding.
     """
@@ -98,7 +99,7 @@ class Cut:
 
     @property
     def tie(self) -> bool:
-        """Whether the number lies halfway between its neighbours."""
+        """Whether the number lies halfway between its neighbors."""
         return bool(self.guard) and not (self.round_ or self.sticky)
 
     @property
@@ -217,7 +218,7 @@ def _round(
         total, low, longer = addends[0].significand, addends[0].exponent, addends[0]
     else:
         total, low = register.total, register.low
-    # Before normalising, the last place is that of the longer addend; a product counts as if it lay in [1, 2).
+    # Before normalizing, the last place is that of the longer addend; a product counts as if it lay in [1, 2).
     before = longer.exponent + (fmt.fraction_bits if longer is operation.product else 0)
     cut = _cut(total, low, before, negative, abs(exact), fmt, rounding, seed)
     return _code(cut, negative, fmt, rounding, operation.overflow), cut
@@ -242,10 +243,7 @@ def add_up(terms: Sequence[Fraction], fmt: FloatFormat) -> int | None:
 def check_arithmetic(fmt: FloatFormat) -> None:
     """Raise `FormatError` for a format that is only a scale."""
     if not fmt.zero:
-        raise FormatError(
-            f"{fmt.title} is only the scale of a block, with no zero for a sum to be: nothing is added or multiplied "
-            "in it. Choose the format of the elements, or bf16."
-        )
+        raise FormatError(message("arithmetic.error.scale", fmt=fmt.title))
 
 
 def _product(a: Operand, b: Operand) -> Operand:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from core.floats.codec import decode, encode
 from core.floats.formats import FloatFormat, FormatError
+from core.messages import message
 
 Sums: TypeAlias = npt.NDArray[np.float64]
 
@@ -28,10 +29,7 @@ class RoundedSums:
 
     def __init__(self, fmt: FloatFormat) -> None:
         if not (fmt.signed and fmt.zero and fmt.gradual and 0 < fmt.fraction_bits <= MOST_BITS) or fmt.twos_complement:
-            raise FormatError(
-                f"{fmt.title} keeps no sums here: that takes a sign, subnormals and 1 to {MOST_BITS} fraction bits. "
-                "For example bf16."
-            )
+            raise FormatError(message("sums.error.format", fmt=fmt.title, bits=float(MOST_BITS)))
         self._fmt, self._drop = fmt, 52 - fmt.fraction_bits
         self._most, self._low = float(fmt.max_finite), math.ldexp(1.0, fmt.emin)
         self._beyond = [float(decode(encode([sign * math.inf], fmt), fmt)[0]) for sign in (1, -1)]

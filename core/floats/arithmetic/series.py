@@ -11,7 +11,7 @@ import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from core.floats.codec import decode, encode
 from core.floats.formats import FloatFormat
 from core.formula import Source
 from core.limits import cached, limit
-from core.units import QuantityError, scientific, significant
-from core.wording import signed
+from core.messages import message
+from core.units import QuantityError
 
 Terms: TypeAlias = npt.NDArray[np.float64]
 
@@ -46,9 +46,6 @@ ACCUMULATOR_BITS = 14
 
 DEEPSEEK = Source("DeepSeek-V3 technical report", "section 3.3.2", "https://arxiv.org/abs/2412.19437")
 
-_SMALL = 1e-5
-"""Relative errors below it are written with a power of ten."""
-
 _DRAWN: Mapping[str, Callable[[np.random.Generator, int], Terms]] = {
     "normal": lambda draw, count: draw.standard_normal(count),
     "uniform": lambda draw, count: draw.random(count),
@@ -61,7 +58,6 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Div: np.divide,
     ast.Pow: np.power,
 }
-_EXAMPLES = "For example 1/k, (-1)^k/k, 0.01, normal, or numbers with commas between."
 
 
 def read_series(text: str) -> str:
@@ -78,7 +74,8 @@ def terms(text: str, count: int) -> Terms:
     """
     tidy = text.strip().lower().replace("−", "-").replace("·", "*").replace("^", "**")
     if len(tidy) > limit("series_chars"):
-        raise QuantityError(f"{len(tidy):,} characters are more than the {limit('series_chars')} of a series.")
+        most = float(limit("series_chars"))
+        raise QuantityError(message("sums.error.long", length=float(len(tidy)), most=most))
     made = np.empty(count)
     try:
         if tidy in _DRAWN:
@@ -91,10 +88,11 @@ def terms(text: str, count: int) -> Terms:
                 for place, part in enumerate(parts[:count]):
                     made[place :: len(parts)] = _worked_out(part, k[place :: len(parts)])
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise QuantityError(f"“{text.strip()[:40]}” is no series. {_EXAMPLES}") from None
+        raise QuantityError(message("sums.error.series", text=text.strip()[:40])) from None
     good = np.isfinite(made)
     if not good.all():
-        raise QuantityError(f"Term {int(np.argmin(good)) + 1:,} of “{text.strip()[:40]}” is not finite. {_EXAMPLES}")
+        term = float(np.argmin(good)) + 1
+        raise QuantityError(message("sums.error.term", term=term, text=text.strip()[:40]))
     made.flags.writeable = False
     return made
 
@@ -133,7 +131,7 @@ def one_by_one(given: Any, rounding: RoundedSums | None = None) -> float:
 
 
 def in_pairs(given: Any, rounding: RoundedSums | None = None) -> float:
-    """Neighbours first, then the sums of neighbours, until one is left."""
+    """Neighbors first, then the sums of neighbors, until one is left."""
     sums, plus = given, rounding.plus if rounding else np.add
     with np.errstate(over="ignore", invalid="ignore"):
         while sums.size > 1:
@@ -168,19 +166,22 @@ def _block_sums(stored: Any, size: int, plus: Callable[[Any, Any], Any]) -> Any:
     return sums
 
 
+Order: TypeAlias = Literal["sequential", "pairwise", "blocks", "truncated", "fp32"]
+"""One after the other, neighbors first, in blocks, in blocks whose accumulator truncates, or with sums in fp32."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """What one order of adding gives. name, how: in words. value: the sum. error: relative to the exact one, or NaN."""
+    """What one order of adding gives. error: relative to the exact sum, NaN where that is 0."""
 
-    name: str
-    how: str
+    order: Order
     value: float
     error: float
 
 
 @cached("results_kept")
 def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, tuple[Summed, ...]]:
-    """The sum of the terms as typed, correctly rounded, and what each order makes of them; terms are stored first.
+    """Return the correctly rounded sum of the terms as typed, and what each order makes of the stored terms.
 
     Raises `FormatError` for a format in which sums cannot be kept.
     """
@@ -189,54 +190,14 @@ def orders(text: str, count: int, fmt: FloatFormat, size: int) -> tuple[float, t
     exact = math.fsum(terms(text, count).tolist())
     with np.errstate(over="ignore"):
         single = given.astype(np.float32)
-    rows = (
-        ("one by one", f"each sum rounded into {fmt.title}", one_by_one(given, rounding)),
-        (
-            "in pairs",
-            "neighbours first, then sums of neighbours, much as numpy and torch add",
-            in_pairs(given, rounding),
-        ),
-        (f"in blocks of {size:,}", "each block one by one, then their sums", in_blocks(given, size, rounding)),
-        (
-            f"in blocks cut to {ACCUMULATOR_BITS} bits",
-            f"as fp8 matrix units of the H100 do; every {size:,} terms the sum goes to fp32",
-            cut_off(given, size),
-        ),
-        ("one by one in fp32", f"terms in {fmt.title}, sums in fp32", one_by_one(single)),
-    )
+    sums: dict[Order, float] = {
+        "sequential": one_by_one(given, rounding),
+        "pairwise": in_pairs(given, rounding),
+        "blocks": in_blocks(given, size, rounding),
+        "truncated": cut_off(given, size),
+    }
+    if fmt.name != "fp32":
+        sums["fp32"] = one_by_one(single)
     return exact, tuple(
-        Summed(name, how, value, (value - exact) / abs(exact) if exact else math.nan)
-        for name, how, value in rows[: 4 if fmt.name == "fp32" else 5]
+        Summed(order, value, (value - exact) / abs(exact) if exact else math.nan) for order, value in sums.items()
     )
-
-
-def takeaway(text: str, count: int, fmt: FloatFormat, size: int) -> str:
-    """One sentence: what the order of adding makes of the sum."""
-    exact, rows = orders(text, count, fmt, size)
-    alone, pairs = rows[0], rows[1]
-    typed = text.replace("**", "^")
-    return (
-        f"{count:,} terms, {typed}, make {number(exact)}: added one by one in {fmt.title} **{number(alone.value)}**"
-        f"{_off(alone)}, in pairs **{number(pairs.value)}**{_off(pairs)}."
-    )
-
-
-def number(value: float) -> str:
-    """A sum for reading."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "−infinity"
-    return scientific(value, 7) if value and not 1e-4 <= abs(value) < 1e12 else significant(value, 7)
-
-
-def off(row: Summed) -> str:
-    """How far a sum is from the exact one, in percent."""
-    if not math.isfinite(row.error):
-        return "—"
-    if not row.error:
-        return "exact"
-    small = abs(row.error) < _SMALL
-    return f"{'+' * (row.error > 0)}{scientific(100 * row.error, 2)}%".replace("-", "−") if small else signed(row.error)
-
-
-def _off(row: Summed) -> str:
-    return f" ({off(row)})" if math.isfinite(row.error) else ""

@@ -9,16 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import log2_exact
-from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, DrawnGradients, Floats, draw, share
+from core.floats.scaling.gradients import Course, DrawnGradients, Floats, draw, share
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached
-from core.units import significant
-
-NOTHING = 1e-12
-"""Shares below this are none: no model has that many gradients."""
 
 _EQUAL = 1e-9
 _REACH = 7
@@ -26,46 +21,45 @@ _REACH = 7
 
 _MIXED = Source("Micikevicius et al. 2018, Mixed Precision Training", "section 3.2", "https://arxiv.org/abs/1710.03740")
 _SCALER = Source("PyTorch, torch.amp.GradScaler", url="https://docs.pytorch.org/docs/stable/amp.html")
-_SCALE = Symbol("S", "factor by which the gradients are multiplied", "number")
+_SCALE = Symbol("S", "loss scale", "number")
 
 
 @formula(
     r"\frac{\v{smallest}}{2 \cdot \v{scale}}",
-    result=Symbol(r"g_\mathrm{flush}", "largest gradient that still becomes zero", "number"),
+    result=Symbol(r"g_\mathrm{flush}", "largest gradient that becomes zero", "number"),
     symbols={"smallest": Symbol(r"x_\mathrm{min}", "smallest positive value of the format", "number"), "scale": _SCALE},
     sources=(_MIXED,),
 )
 def flush_below(smallest: float, scale: float) -> float:
-    """Where gradients flush to zero.
+    """Largest gradient that becomes zero.
 
-    Half the smallest positive value is nearer to zero, or tied with it; a scaled loss scales every gradient alike.
+    Half the smallest positive value and everything below rounds to zero. The loss scale multiplies every gradient.
     """
     return smallest / (2 * scale)
 
 
 @formula(
     r"\frac{\v{largest}}{\v{scale}}",
-    result=Symbol(r"g_\mathrm{max}", "largest gradient that still fits", "number"),
+    result=Symbol(r"g_\mathrm{max}", "largest gradient that does not overflow", "number"),
     symbols={"largest": Symbol(r"x_\mathrm{max}", "largest finite value of the format", "number"), "scale": _SCALE},
     sources=(_MIXED,),
 )
 def fits_below(largest: float, scale: float) -> float:
-    """The largest gradient that fits under a scale."""
+    """Largest gradient that does not overflow."""
     return largest / scale
 
 
 @formula(
     r"\v{scale} \cdot \v{factor}",
-    result=Symbol("S'", "scale from the next step on", "number"),
+    result=Symbol("S'", "loss scale of the next step", "number"),
     symbols={"scale": _SCALE, "factor": Symbol("f", "growth or backoff factor", "number")},
     sources=(_SCALER,),
 )
 def next_scale(scale: float, factor: float) -> float:
     """The next loss scale.
 
-    The factor is that of growth once as many steps in a row as the growth interval had no infinity and no NaN, and that
-    of backoff after every step that had one, which changes no weight; after all other steps the scale stays. With
-    hysteresis the first so many overflows since it last grew only skip their steps, and it falls to the least at most.
+    The scale grows after one growth interval without infinity or NaN. It shrinks after a step that overflows, and that
+    step changes no weight. With hysteresis, the first overflows since the last growth only skip their steps.
     """
     return scale * factor
 
@@ -211,76 +205,6 @@ def best_power(median: float, spread: float, fmt: FloatFormat, most: int = 40) -
     lost = [s.zero + s.overflow for s in (scale_loss(median, spread, power, fmt) for power in range(most + 1))]
     least = min(lost)
     return next(power for power, lost_here in enumerate(lost) if lost_here <= least + _EQUAL)
-
-
-def takeaway(run: Followed) -> str:
-    """Two sentences: what the scale did and lost over the run, and what would be lost without one."""
-    steps, skips = run.skipped.size, int(run.skipped.sum())
-    low, high = float(run.powers.min()), float(run.powers.max())
-    path = f"stays at {factor(low)}" if low == high else f"moves between {factor(low)} and {factor(high)}"
-    skipped = f"**{skips:,} of {steps:,} steps** overflow and are skipped" if skips else "no step overflows"
-    return raised(
-        f"The loss scale {path}: {skipped}. {'In the others' if skips else 'On average'} **{percent(run.lost)}** of "
-        f"the gradients become zero in {run.fmt.title}; without a scale, {percent(run.unscaled)}."
-    )
-
-
-def at_step(run: Followed, step: int) -> str:
-    """One sentence: what is lost below and above at one step, counted from 1."""
-    scaled = run.at(step - 1)
-    end = " It is skipped." if run.skipped[step - 1] else ""
-    return raised(
-        f"Step {step:,}, at a scale of {factor(scaled.power)}: **{percent(scaled.zero)}** of the gradients "
-        f"become zero, "
-        f"{percent(scaled.subnormal)} are subnormal and lose precision, **{percent(scaled.overflow)}** overflow.{end}"
-    )
-
-
-def best_line(run: Followed, step: int) -> str:
-    """What scale would lose least at one step, counted from 1."""
-    best = best_power(float(run.drawn.medians[step - 1]), run.drawn.course.spread, run.fmt)
-    return raised(f"At step {step:,} the smallest scale that loses least to zero and to overflow is **2^{best}**.")
-
-
-def course_line(course: Course) -> str:
-    """What the gradients of a run are like, in numbers: where they begin and end, how far they spread, their spikes."""
-    ends = (
-        f"half of a step’s are below **{factor(course.first)}**, in every step"
-        if course.first == course.last
-        else f"half of a step’s are below **{factor(course.first)}** in the first step and below "
-        f"**{factor(course.last)}** in the last"
-    )
-    spikes = f"; in about one step of {1 / SPIKES:.0f}, a spike, all are {factor(course.spike)} times as large"
-    return raised(
-        f"The gradients, by magnitude: {ends}; two thirds lie within a factor of {factor(course.spread)} of that"
-        f"{spikes if course.spike else ''}."
-    )
-
-
-@cached("tables_kept")
-def model_notes() -> tuple[str, ...]:
-    """What the gradients of a run are drawn from."""
-    return (
-        "**The gradients** are drawn, not measured: magnitudes are log-normal. log₂ of their median goes straight from "
-        f"first to last and wanders about that line: each step keeps {100 * KEPT:.0f}% of the distance to it and adds "
-        f"a random number of standard deviation {WANDER}. Each step is a spike with a chance of {100 * SPIKES:.0f}%.",
-        "**The largest** of each step is drawn too, from the distribution of the largest of so many. Given it, every "
-        "share is exact.",
-    )
-
-
-def factor(log: float) -> str:
-    """A scale, by its log2: as a power of two where it is one."""
-    return f"2^{log:.4g}" if float(log).is_integer() else f"{significant(2.0**log)}"
-
-
-def percent(part: float) -> str:
-    """A share in percent, short, with what is small but not nothing said so."""
-    if part < NOTHING:
-        return "none"
-    if part < 1e-5:
-        return "< 0.001%"
-    return f"{100 * part:.2g}%" if part < 0.1 else f"{100 * part:.3g}%"
 
 
 def explain(run: Followed, step: int) -> tuple[Explanation, ...]:

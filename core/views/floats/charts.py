@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.arithmetic.accumulation import Spread, SummationRun, own_exact
+from core.floats.arithmetic.accumulation import (
+    TABLE_BITS,
+    Spread,
+    SummationRun,
+    add_up,
+    master_copy,
+    own_exact,
+    spread,
+)
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import reaches, staircase
+from core.floats.rounding import Rounding
+from core.messages import message
 from core.views.common.chart import MONO, Figure, axis, figure, label, layout, lying_bars, marks, power, rows_axis
 from core.views.common.palette import Palette
 
@@ -49,21 +59,21 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
             lying_bars(
                 end - start,
                 np.arange(len(rows)),
-                [f"{what} · {text}" for text in texts],
+                [message(what, range=text) for text in texts],
                 base=start,
                 width=0.62,
                 marker=marker,
             )
             for what, start, end, marker in (
-                ("subnormals", left, middle, subnormal),
-                ("normal numbers", middle, right, {"color": colours}),
+                ("formats.hover.subnormals", left, middle, subnormal),
+                ("formats.hover.normal", middle, right, {"color": colours}),
             )
         ],
         height=_ROW * len(rows) + 76,
         barmode="overlay",
         xaxis=axis(
             palette,
-            "magnitude; hatched: subnormals",
+            message("formats.axis.range"),
             range=[low, high + 1],
             tickvals=list(range(-40, 41, 20)),
             ticktext=[power(10, p) if p else "1" for p in range(-40, 41, 20)],
@@ -100,7 +110,7 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
                 "lines",
                 np.append(powers, powers[-1] + 1) * _LOG10,
                 np.append(steps, steps[-1]) * _LOG10,
-                f"{fmt.title}: neighbours %{{customdata}} apart",
+                message("formats.hover.spacing", fmt=fmt.title, step="%{customdata}"),
                 line={"shape": "hv", "width": 3 if chosen else 1.5, "color": colour},
                 customdata=[_percent(2.0**s) for s in np.append(steps, steps[-1])],
             )
@@ -129,7 +139,7 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
         height=_ROW * 20 + 76,
         xaxis=axis(
             palette,
-            "magnitude",
+            message("formats.axis.magnitude"),
             range=[low * _LOG10, high * _LOG10 + 1.6],
             tickvals=list(range(-12, 8, 4)),
             ticktext=[power(10, p) if p else "1" for p in range(-12, 8, 4)],
@@ -137,7 +147,7 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
         ),
         yaxis=axis(
             palette,
-            "distance between neighbours, relative",
+            message("formats.axis.spacing"),
             tickvals=[0, -1, -2, -3, -4, -5, -6, -7],
             ticktext=["100%", "10%", "1%", "0.1%", "0.01%", *(power(10, p) for p in (-5, -6, -7))],
         ),
@@ -145,9 +155,28 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
     )
 
 
+def summation_lines(
+    start: float, addend: float, steps: int, fmt: FloatFormat
+) -> tuple[list[tuple[str, str, SummationRun]], Spread | None]:
+    """Return name, color role, and run of each line of a sum's picture, and the stochastic spread.
+
+    Of the directed modes it shows the one that goes where the addend does.
+    """
+    onward: Rounding = "down" if addend < 0 else "up"
+    modes: list[tuple[str, str, Rounding]] = [
+        (message("sums.line.nearest", fmt=fmt.title), "gradients", "nearest_even"),
+        (message("sums.line.zero", fmt=fmt.title), "activations", "toward_zero"),
+        (message("sums.line.down" if addend < 0 else "sums.line.up", fmt=fmt.title), "buffers", onward),
+    ]
+    lines = [(name, role, add_up(start, addend, steps, fmt, mode)) for name, role, mode in modes]
+    if fmt.name != "fp32":
+        lines.append((message("sums.line.master"), "master", master_copy(start, addend, steps, fmt)))
+    return lines, spread(start, addend, steps, fmt) if fmt.bits <= TABLE_BITS else None
+
+
 def accumulation(
     runs: Sequence[tuple[str, str, SummationRun]],
-    spread: Spread | None,
+    drawn: Spread | None,
     *,
     exact: tuple[float, float],
     palette: Palette,
@@ -160,9 +189,9 @@ def accumulation(
     steps = float(runs[0][2].at[-1])
     target = exact[0] + steps * exact[1]
     data: list[dict[str, object]] = []
-    if spread is not None and np.isfinite(spread.mean[0]):
-        here = np.isfinite(spread.mean)
-        at, middle, off = spread.at[here].astype(np.float64), spread.mean[here], spread.deviation[here]
+    if drawn is not None and np.isfinite(drawn.mean[0]):
+        here = np.isfinite(drawn.mean)
+        at, middle, off = drawn.at[here].astype(np.float64), drawn.mean[here], drawn.deviation[here]
         there: npt.NDArray[np.float64] = np.concatenate([at, at[::-1]])
         edge: npt.NDArray[np.float64] = np.concatenate([middle + off, (middle - off)[::-1]])
         data.append(
@@ -177,19 +206,25 @@ def accumulation(
             )
         )
     across = np.array([0.0, steps])
-    data.append(_line(across, np.array([exact[0], target]), "exact", 1.5, palette.text, dash="dot"))
-    ends = [_End(steps, target, "exact", palette.text)]
+    data.append(
+        _line(
+            across, np.array([exact[0], target]), (ideal := message("sums.line.exact")), 1.5, palette.text, dash="dot"
+        )
+    )
+    ends = [_End(steps, target, ideal, palette.text)]
     own = own_exact(*exact, runs[0][2])
     if own is not None:
-        name = f"exact from {own[0]:.4g} with {own[1]:.4g}".replace("-", "−")
+        name = message("sums.line.stored")
         reached = own[0] + steps * own[1]
         data.append(_line(across, np.array([own[0], reached]), name, 1.5, palette.muted, dash="dot"))
         ends.append(_End(steps, reached, name, palette.muted))
     for i, (name, role, run) in enumerate(runs):
         data += _sum_line(run.at, run.sums, name, 5 if i == 0 else 2.5, palette.role(role), ends, shape="hv")
-    if spread is not None:
+    if drawn is not None:
         # On top and dashed, so that the line of a master copy under it stays in sight.
-        data += _sum_line(spread.at, spread.mean, "stochastic, mean ± σ", 2, palette.optimizer, ends, dash="dash")
+        data += _sum_line(
+            drawn.at, drawn.mean, message("sums.line.stochastic"), 2, palette.optimizer, ends, dash="dash"
+        )
     # Rounding up can run away exponentially; the picture stays with the sums that are of interest.
     most = exact[0] + 2.2 * (target - exact[0])
     nearer = min if target >= exact[0] else max
@@ -204,9 +239,14 @@ def accumulation(
             height=340,
             # The lines' names stand right of the last addition, where no number is.
             xaxis=axis(
-                palette, "additions", range=[0, steps * 1.34], tickvals=_upto(steps), tickformat=",d", showgrid=False
+                palette,
+                message("sums.axis.additions"),
+                range=[0, steps * 1.34],
+                tickvals=_upto(steps),
+                tickformat=",d",
+                showgrid=False,
             ),
-            yaxis=axis(palette, "sum", range=[bottom - room, top + room], showgrid=False),
+            yaxis=axis(palette, message("sums.axis.sum"), range=[bottom - room, top + room], showgrid=False),
             annotations=_end_labels(ends, bottom - room, top + room, palette),
         ),
     }
@@ -252,7 +292,14 @@ def _sum_line(
     if finite == 0:
         return []
     word = "NaN" if np.isnan(sums[finite]) else "∞"
-    ends.append(_End(float(at[finite - 1]), float(sums[finite - 1]), f"{name}: then {word}", colour))
+    ends.append(
+        _End(
+            float(at[finite - 1]),
+            float(sums[finite - 1]),
+            message("sums.line.overflows", line=name, value=word),
+            colour,
+        )
+    )
     cross = marks(
         "markers",
         at[finite - 1 : finite],

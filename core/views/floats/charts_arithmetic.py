@@ -12,6 +12,7 @@ from fractions import Fraction
 from core.floats.arithmetic.operations import GUARDS, Cut, FloatOperation, Operand, Register, take_in
 from core.floats.codec import floor_log2
 from core.floats.formats import FloatFormat
+from core.messages import message
 
 ROLES: Mapping[str, str] = {
     "f": "kept",
@@ -163,13 +164,15 @@ def _multiplication(operation: FloatOperation, product: Operand) -> CharacterGri
     sums = [2]
     if width <= _LONG_MULTIPLICATION:
         lines += [
-            _Line("", f"a, moved {place}").bits(a.significand, place, place + width - 1)
+            _Line("", message("arithmetic.row.moved", places=float(place))).bits(
+                a.significand, place, place + width - 1
+            )
             for place in range(width)
             if b.significand >> place & 1
         ]
         sums.append(len(lines))
     top = max(2 * width - 1, product.significand.bit_length()) - 1
-    lines.append(_Line("a × b", f"exact, {2 * width} bits").bits(product.significand, 0, top))
+    lines.append(_Line("a × b", message("arithmetic.row.product", bits=2.0 * width)).bits(product.significand, 0, top))
     return _grid("Multiply", lines, sums=sums)
 
 
@@ -194,7 +197,7 @@ def _addition(operation: FloatOperation, register: Register) -> CharacterGrid:
         own = min(operand.exponent + widths[at] - 1, top)
         line.bits(lying, low, top).mark(range(own + 1, top + 1), "z").mark(range(low, operand.exponent), "z")
         lines.append(_guards(line, low) if not fused and register.moved and at == mover else line)
-    total = _Line("sum", sign=_minus(register.negative)).bits(register.total, low, top)
+    total = _Line(message("arithmetic.row.sum"), sign=_minus(register.negative)).bits(register.total, low, top)
     lines.append(total if fused else _guards(total, low))
     stays = addends[1 - mover].exponent + widths[1 - mover] - 1
     return _grid("Subtract" if operation.subtracts else "Add", lines, point=stays, sums=[len(lines) - 1])
@@ -221,21 +224,23 @@ def _rounding(operation: FloatOperation, cut: Cut) -> CharacterGrid:
         filled = range(0)
     after = cut.kept + cut.up
     top = max(cut.last + max(fmt.fraction_bits, after.bit_length() - 1), low + total.bit_length() - 1)
-    head, line = _Line(""), _Line("normalised").bits(total, low, top)
+    head, line = _Line(""), _Line(message("arithmetic.row.normalized")).bits(total, low, top)
     for name, role, place in zip("GRS", "gry", range(cut.last - 1, cut.last - GUARDS - 1, -1), strict=True):
         head.put(place, name, role)
         if place < low:
             line.put(place, "0", role)
     line.mark([cut.last - 1], "g").mark([cut.last - 2], "r").mark(range(low, cut.last - 2), "y").mark(filled, "z")
-    step = _Line("round up" if cut.up else "cut off", sign="+").put(cut.last, str(int(cut.up)), "o")
-    result = _Line("result", _ending(operation, cut)).bits(after, cut.last, top)
+    step = _Line(message("arithmetic.row.up" if cut.up else "arithmetic.row.down"), sign="+").put(
+        cut.last, str(int(cut.up)), "o"
+    )
+    result = _Line(message("arithmetic.row.result"), _ending(operation, cut)).bits(after, cut.last, top)
     return _grid("Round", [head, line, step, result], point=cut.last + fmt.fraction_bits, sums=[3])
 
 
 def _ending(operation: FloatOperation, cut: Cut) -> str:
     if operation.overflowed:
-        return "too large for the format"
-    return "a carry: the exponent + 1" if cut.carried else ""
+        return message("arithmetic.row.overflow")
+    return message("arithmetic.row.carry") if cut.carried else ""
 
 
 def stored_digits(
@@ -258,8 +263,8 @@ def stored_digits(
         bottom = max(bottom, min(1 - exact.denominator.bit_length(), *(place for place in bottoms)))
     bottom = min(bottom, floor_log2(abs(exact)), 0)
     digits = int(abs(exact) / Fraction(2) ** bottom)
-    more = "" if abs(exact) == digits * Fraction(2) ** bottom else "goes on"
-    lines = [_Line("exact", more, _minus(exact < 0)).bits(digits, bottom, top)]
+    more = "" if abs(exact) == digits * Fraction(2) ** bottom else message("arithmetic.row.more")
+    lines = [_Line(message("arithmetic.row.exact"), more, _minus(exact < 0)).bits(digits, bottom, top)]
     for (fmt, operand), remark in zip(taken, remarks, strict=True):
         line = _Line(fmt.title, remark, _minus(operand.negative))
         last = operand.exponent if operand.significand else max(fmt.emin - fmt.fraction_bits, bottom)
@@ -274,4 +279,4 @@ def stored_digits(
     for line in lines:  # the zeros in front
         ones = [place for place, (text, _) in line.cells.items() if text == "1"]
         line.mark([p for p in line.cells if p > max(ones, default=bottom) and line.cells[p] == ("0", "f")], "z")
-    return _grid("Aligned at the binary point", lines, point=0)
+    return _grid("Compared", lines, point=0)

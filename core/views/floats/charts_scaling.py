@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.decimals import raised
 from core.floats.range_and_precision import reach
 from core.floats.scaling.gradients import Floats
-from core.floats.scaling.loss_scaling import Followed, Scaled, borders, factor, percent
+from core.floats.scaling.loss_scaling import Followed, Scaled, borders
+from core.messages import message
 from core.views.common.chart import Figure, axis, figure, label, marks, part_labels, power, rule
 from core.views.common.palette import Palette
+from core.views.floats.text_training import scale_text
 
 _FLOOR = -6
 """log10 of the smallest share drawn, one gradient in a million; smaller ones lie on the floor."""
@@ -37,10 +38,10 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
     shares = scaled.shares * 100
     top = float(shares.max()) * 1.32
     parts = (
-        (low, flush, f"zero: {percent(scaled.zero)}", palette.gradients),
-        (flush, normal, f"subnormal: {percent(scaled.subnormal)}", palette.activations),
-        (normal, largest, f"normal: {percent(max(scaled.kept, 0.0))}", palette.fraction),
-        (largest, high, f"overflow: {percent(scaled.overflow)}", palette.gradients),
+        (low, flush, message("scaling.part.zero", share=scaled.zero), palette.gradients),
+        (flush, normal, message("scaling.part.subnormal", share=scaled.subnormal), palette.activations),
+        (normal, largest, message("scaling.part.normal", share=max(scaled.kept, 0.0)), palette.fraction),
+        (largest, high, message("scaling.part.overflow", share=scaled.overflow), palette.gradients),
     )
     ticks = list(range(math.ceil(low / 8) * 8, math.floor(high) + 1, 8))
     return figure(
@@ -52,20 +53,20 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
                 "y": shares[inside],
                 "width": 0.9,
                 "marker": {"color": colours[inside].tolist()},
-                "hovertemplate": "%{y:.3g}% of the gradients<extra></extra>",
+                "hovertemplate": message("scaling.hover.share", share="%{y:.3g}") + "<extra></extra>",
             }
         ],
         height=300,
         bargap=0,
         xaxis=axis(
             palette,
-            f"gradient magnitude × {raised(factor(scaled.power))}",
+            message("scaling.axis.magnitude", scale=scale_text(scaled.power)),
             range=[low, high],
             tickvals=ticks,
             ticktext=[power(2, t) for t in ticks],
             showgrid=False,
         ),
-        yaxis=axis(palette, "share of gradients, % per binade", range=[0, top], rangemode="tozero"),
+        yaxis=axis(palette, message("scaling.axis.share"), range=[0, top], rangemode="tozero"),
         shapes=[rule({"width": 1, "dash": "dot", "color": palette.muted}, x=x) for x in (flush, normal, largest)],
         annotations=[
             label(palette, f"<b>{text.replace('<', '&lt;')}</b>", colour, x=(a + b) / 2, y=top, yanchor="top")
@@ -79,15 +80,15 @@ def followed(run: Followed, palette: Palette) -> Figure:
     steps = np.arange(1.0, run.scales.size + 1)
     ceiling = borders(run.fmt)[2] - run.drawn.largest
     upper = [
-        _line(steps, ceiling, "largest that fits", palette.muted, 1),
-        _line(steps, run.powers, "loss scale", palette.accent, 2.5, shape="hv"),
-        _marks(steps, run.powers, run.skipped, "skipped", palette),
+        _line(steps, ceiling, message("scaling.line.largest"), palette.muted, 1),
+        _line(steps, run.powers, message("scaling.line.scale"), palette.accent, 2.5, shape="hv"),
+        _marks(steps, run.powers, run.skipped, message("scaling.line.skipped"), palette),
     ]
-    return _stacked(upper, [_lost(steps, run.zero, palette)], "scale", palette)
+    return _stacked(upper, [_lost(steps, run.zero, palette)], palette)
 
 
 def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
-    return _annotated(_line(steps, _log10(zero), "become zero", palette.fraction, 1.5), zero)
+    return _annotated(_line(steps, _log10(zero), message("scaling.line.zero"), palette.fraction, 1.5), zero)
 
 
 def _annotated(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def _marks(steps: Floats, values: Floats, which: npt.NDArray[np.bool_], name: st
     )
 
 
-def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str, palette: Palette) -> Figure:
+def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], palette: Palette) -> Figure:
     """Powers of two over the steps, and under them shares on a logarithmic axis; lines carry their names."""
     steps = float(upper[0]["x"][-1])
     powers = np.concatenate([trace["y"] for trace in upper])
@@ -151,10 +152,12 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
         [*upper, *lower],
         height=380,
         margin={"l": 8, "r": room, "t": 16, "b": 8},
-        xaxis=axis(palette, "step", range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"),
+        xaxis=axis(
+            palette, message("scaling.axis.step"), range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"
+        ),
         yaxis=axis(
             palette,
-            what,
+            message("scaling.axis.scale"),
             domain=[0.43, 1],
             range=[low, high],
             tickvals=ticks,
@@ -162,7 +165,7 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
         ),
         yaxis2=axis(
             palette,
-            "share",
+            message("scaling.axis.lost"),
             domain=[0, 0.35],
             range=[_FLOOR - 0.4, 0.4],
             tickvals=[_FLOOR, -4, -2, 0],

@@ -1,357 +1,281 @@
-"""One sentence, and a quieter one, that say what happened to a number in a format and why.
-
-Both use the pages' markup: ``**bold**``, `` `code` `` and Unicode superscripts.
-"""
+"""The answer about one number in one format, and what is said about its bits and about the format."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from fractions import Fraction
 
 from core.floats.arithmetic.operations import add_up
-from core.floats.codec import decode_exact, floor_log2
-from core.floats.comparison import Stored, percent
-from core.floats.decimals import brief, power_form, raised, rounded, shortest_decimal
-from core.floats.formats import FORMATS, FloatFormat, Overflow
-from core.floats.rounding_cases import overflows, through_fp32
-from core.floats.typed_numbers import Typed, misread
+from core.floats.code_description import Bit
+from core.floats.codec import classify, decode_exact, floor_log2
+from core.floats.comparison import Fate, Stored, percent
+from core.floats.decimals import brief, raised, rounded, shortest_decimal
+from core.floats.formats import FloatFormat
+from core.floats.range_and_precision import reach
+from core.floats.rounding_cases import Detour, through_fp32
+from core.floats.typed_numbers import Typed, hint
+from core.messages import Message, message, pick_message
+from core.units import QuantityText
 
 _LONG_TEXT = 36
-_OFP8 = ("fp8_e4m3fn", "fp8_e5m2")
+_WORTH_PERCENT = Fraction(1, 10**6)
+"""Relative errors below it are written with a power of ten."""
 
-OUTCOMES: dict[Overflow, str] = {"infinity": "infinity", "nan": "NaN", "saturate": "the largest finite value"}
-"""What lies beyond the largest finite value, in prose, by `FloatFormat.outcome`."""
-
-
-_SUBNORMAL = " Subnormal: below the smallest normal number, where the leading bit is 0 and all steps are equally wide."
+_LOG10_OF_2 = 0.30103
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The answer and the line under it."""
-
-    answer: str
-    detail: str
-
-
-def describe_outcome(stored: Stored) -> Description:
-    """What became of the typed number, and why."""
-    description = _describe_outcome(stored)
-    own = "" if stored.fmt.name in FORMATS else f"{stored.fmt.title} is {stored.fmt.used}."
-    hints = misread(stored.typed, stored.fmt), _added(stored), own
-    return Description(
-        description.answer + _twice(stored), " ".join(part for part in (description.detail, *hints) if part)
-    )
-
-
-def as_read(typed: Typed) -> str:
-    """A typed number inside a sentence, before "becomes"; of a code, which format's it is and what it stands for."""
-    if typed.code is None:
-        return _pretty(typed.text)
-    sign = "−" * typed.negative
-    stands = rounded(typed.value, 3) if typed.value is not None else "NaN" if typed.nan else f"{sign}infinity"
-    return f"{_pretty(typed.text)} as a code of {typed.code_format}, {stands},"
-
-
-def _describe_outcome(stored: Stored) -> Description:
-    view, fmt, fate = stored.view, stored.fmt, stored.fate
-    text = _pretty(stored.typed.text)
-    if fate == "nan":
-        return _nan(stored)
-    if fate == "code":
-        spare = ""
-        if view.value is not None and abs(view.value) > fmt.max_finite:
-            ends = f"±{brief(fmt.max_finite)}"
-            spare = f" No conversion gives it: they end at {ends} to be symmetric, as the MX specification lets them."
-        return Description(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored) + spare)
-    if fate == "infinity":
-        return _infinity(stored, text)
-    if fate == "no minus zero":
-        code = f"0x{fmt.sign_mask:0{fmt.hex_digits}x}"
-        why = f"The code of −0 is its NaN, `{code}`." if fmt.nan == "negative_zero" else "No code says −0."
-        return Description(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
-    if fate in ("no sign", "no zero"):
-        return _not_in_format(stored, text)
-    if fate == "overflow":
-        return _overflow(stored, text)
-    if fate == "clipped":
-        return Description(
-            f"{text} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.",
-            f"That is {_off(stored)}. {_unclipped(fmt)}",
-        )
+def answer_text(stored: Stored) -> Message:
+    """Return what became of the typed number."""
+    fmt, view, fate = stored.fmt, stored.view, stored.fate
+    error = abs(stored.relative or Fraction(0)) if fate == "rounded" else Fraction(0)
     if fate == "exact":
-        return Description(f"**{text}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
-    if fate == "underflow":
-        return _underflow(stored, text)
-    if fate == "lifted":
-        return Description(
-            f"{text} becomes **{stored.text}** in {fmt.title}, its smallest value.",
-            f"{fmt.title} has no zero: whatever lies below its smallest value becomes that.",
-        )
-    return Description(f"{text} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
-
-
-def _twice(stored: Stored) -> str:
-    """Where a typed number ends that is rounded to fp32 first, if that is elsewhere."""
-    fraction = stored.typed.value
-    if fraction is None or stored.typed.code is not None:
-        return ""
-    detour = through_fp32(fraction, stored.fmt, stored.policy)
-    if detour is None or not detour.differs:
-        return ""
-    ends = (
-        overflows(detour.code, stored.fmt) if detour.value is None else brief(detour.value, stored.fmt.decimal_digits)
-    )
-    return f" By way of fp32 it becomes **{ends}**: **double rounding**."
-
-
-def _added(stored: Stored) -> str:
-    """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
-    terms, fmt = stored.typed.terms, stored.fmt
-    total = add_up(terms, fmt) if len(terms) > 1 else None
-    if total is None or decode_exact(total, fmt) == stored.view.value:
-        return ""
-    exactly = "The sum was added exactly and rounded once."
-    word = shortest_decimal(total, fmt).replace("-", "−")
-    return f"{exactly} Adding in {fmt.title}, each term rounded first, as hardware does, gives **{word}**."
-
-
-def _nan(stored: Stored) -> Description:
-    fmt, view = stored.fmt, stored.view
-    answer = f"**NaN** in {fmt.title} {_nan_shape(fmt)}."
-    this = f"This one, `{view.hex_code}`, is"
-    if stored.typed.negative and not view.sign:
-        this = f"There is no −NaN. {this}"
-    elif view.sign and fmt.nan != "negative_zero":
-        this = f"Its sign bit is 1, which means nothing: a NaN is neither above nor below 0. {this}"
-    if view.code == fmt.sign_mask:
-        zero = f"0x{0:0{fmt.hex_digits}x}"
-        return Description(answer, f"{this} the code that would be −0: flip its sign bit and `{zero}` is 0.")
-    if fmt.nan != "ieee":
-        other = view.code ^ 1
-        value = decode_exact(other, fmt)
-        word = ("−" if other & fmt.sign_mask else "") + "infinity" if value is None else brief(value)
-        largest = ", the largest" if value == fmt.max_finite else ""
-        text = f"0x{other:0{fmt.hex_digits}x}"
-        return Description(answer, f"Flip the last bit and it is a number again: `{text}` is {word}{largest}.")
-    if not fmt.infinity or fmt.fraction_bits == 0:
-        return Description(answer, f"{this} one with a fraction of {view.fraction}. The format has no infinity.")
-    quiet = view.fraction >> (fmt.fraction_bits - 1)
-    payload = view.fraction & (fmt.fraction_mask >> 1)
-    kind = "quiet (the first fraction bit is 1)" if quiet else "signalling (the first fraction bit is 0)"
-    return Description(answer, f"{this} {kind}, payload {payload:,}. With a fraction of zero it would be infinity.")
-
-
-def _nan_shape(fmt: FloatFormat) -> str:
-    """How many codes are NaN, and which."""
-    count = f"**{fmt.nan_codes:,} code{'s' * (fmt.nan_codes != 1)}**"
-    if fmt.nan == "negative_zero":
-        return f"has only **1 code**, the one that would be −0: `0x{fmt.sign_mask:0{fmt.hex_digits}x}`"
-    at_zero = ", or the code that would be −0" if fmt.signed and not fmt.negative_zero else ""
-    if fmt.nan == "all_ones":
-        return f"has only {count}: every bit{' after the sign' * fmt.signed} is 1{at_zero}"
-    fraction = ", fraction not zero" if fmt.infinity else ""
-    return f"is any of {count}: exponent all ones{fraction}{at_zero}"
-
-
-def _infinity_shape(fmt: FloatFormat) -> str:
-    """The bits of infinity."""
-    if fmt.nan == "ieee":
-        return "exponent all ones, fraction zero" if fmt.fraction_bits else "exponent all ones"
-    last = " but the last" if fmt.nan == "all_ones" else ""
-    return f"every bit{' after the sign' * fmt.signed}{last} is 1"
-
-
-def _infinity(stored: Stored, text: str) -> Description:
-    """Infinity was typed."""
-    fmt, view = stored.fmt, stored.view
-    if view.kind == "inf":
-        return Description(
-            f"**{text}** in {fmt.title} is the code `{view.hex_code}`: {_infinity_shape(fmt)}.",
-            f"The code before it is {_extreme(stored)}, {_bound(stored)}.",
-        )
-    if view.kind == "nan":
-        return Description(
-            f"{text} becomes **NaN** in {fmt.title}, which has no infinity.",
-            "AMD’s HIP clips numbers alone: infinity is NaN even where it saturates."
-            if fmt.lost
-            else _saturating(stored),
-        )
-    own = fmt.own_overflow
-    why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)
-    return Description(f"{text} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
-
-
-def _not_in_format(stored: Stored, text: str) -> Description:
-    """A negative number in a format without sign, or zero in one without zero."""
-    fmt = stored.fmt
-    missing = "zero" if stored.fate == "no zero" else "sign"
-    least = "from 0" if fmt.zero else f"from {brief(fmt.min_subnormal)}"
-    return Description(
-        f"{text} becomes **{stored.text}** in {fmt.title}, which has no {missing}.",
-        f"It holds numbers {least} to {brief(fmt.max_finite)}.",
-    )
-
-
-def _overflow(stored: Stored, text: str) -> Description:
-    """A finite number became infinity or NaN."""
-    typed, fmt = stored.typed, stored.fmt
-    word = "−infinity" if stored.view.kind == "inf" and typed.negative else OUTCOMES[stored.policy]
-    chosen = stored.policy != fmt.own_overflow
-    missing = f", and overflow is set to give {OUTCOMES[stored.policy]}" if chosen else ""
-    if not fmt.infinity:
-        missing = " and there is no infinity"
-    answer = f"{text} becomes **{word}** in {fmt.title}: {_extreme(stored)} is **{_bound(stored)}**{missing}."
-    saturating = _saturating(stored)
-    if abs(typed.value or 0) == fmt.overflow_threshold:
-        way = "down" if typed.negative else "up"
-        where = f"half a step past {_extreme(stored)}"
-        return Description(answer, f"It is the very border, {where}, and the tie goes {way}. {saturating}")
-    since = f"{'From' if fmt.tie_overflows else 'Above'} {_threshold(fmt)}"
-    size = " in magnitude" if typed.negative else ""
-    return Description(
-        answer, f"{since}{size}, half a step past the largest, round-to-nearest goes to {word}. {saturating}"
-    )
-
-
-def _saturating(stored: Stored) -> str:
-    """What the other way of converting gives; the OFP8 specification defines both."""
-    both = "This is OFP8’s non-saturating conversion; its saturating one gives" * (stored.fmt.name in _OFP8)
-    return f"{both or 'A saturating conversion gives'} {_bound(stored)}{'' if both else ' instead'}."
-
-
-def _unclipped(fmt: FloatFormat) -> str:
-    """What would happen to a clipped number without saturation."""
-    own = fmt.own_overflow
-    if own == "saturate":
-        return _neither(fmt)
-    reach, on = ("below", "from there on") if fmt.tie_overflows else ("up to", "beyond")
-    return f"Without saturation, round-to-nearest gives the same {reach} {_threshold(fmt)} and {OUTCOMES[own]} {on}."
-
-
-def _neither(fmt: FloatFormat) -> str:
-    return f"{fmt.title} has neither infinity nor NaN, so every larger number becomes its largest."
-
-
-def _underflow(stored: Stored, text: str) -> Description:
-    fmt = stored.fmt
-    least, half = fmt.min_subnormal, fmt.min_subnormal / 2
-    name = f"{fmt.title} subnormal" if fmt.has_subnormals else f"{fmt.title} value above zero"
-    answer = f"{text} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
-    if abs(stored.typed.value or 0) == half:
-        tie = f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero."
-        return Description(answer, tie + _SUBNORMAL * fmt.has_subnormals)
-    steps = f"its grid ends at {_binary(least)}, and whatever is up to half a step, {_binary(half)}, rounds to zero"
-    asked_value = abs(stored.typed.value or Fraction(0))
-    sign = "−" * stored.typed.negative
-    return Description(answer, f"{text} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
-
-
-def _binary(value: Fraction) -> str:
-    """A positive number as a factor from 1 to 2 times a power of two, for reading: 1.34 · 2⁻²⁷."""
-    power = floor_log2(value)
-    factor = rounded(value / Fraction(2) ** power, 3)
-    return raised(f"2^{power}" if factor == "1" else f"{factor} · 2^{power}")
-
-
-def _choice(stored: Stored) -> str:
-    """The two candidates and why one was taken; for subnormals, what they lost."""
-    view, fmt, fraction = stored.view, stored.fmt, stored.typed.value
-    if view.value is None or fraction is None or view.ulp is None or stored.ulps is None:
-        return ""
-    code = view.above if view.value < fraction else view.below
-    other = decode_exact(code, fmt) if code is not None else None
-    past = ""
-    if other is None or abs(other) > fmt.max_finite:
-        # The neighbour would be the next step past the largest value.
-        other = view.value + (view.ulp if view.value < fraction else -view.ulp)
-        past = f", the step past {_extreme(stored)}"
-    significant = view.fraction.bit_length() if view.kind == "subnormal" else fmt.fraction_bits + 1
-    digits = significant * 3 // 10 + 3
-    low, high = (brief(v, digits) + past * (v == other) for v in sorted((view.value, other)))
-    if abs(fraction - view.value) == abs(other - fraction):
-        chosen = brief(view.value, digits)
-        tie = f"to the even fraction, {chosen}" if fmt.fraction_bits else f"outwards, to {chosen}: no fraction is even"
-        text = f"Exactly halfway between {low} and {high}: the tie goes {tie}."
+        name = _LANDMARKS[_landmark(stored)]
+    elif fate == "rounded":
+        name = _ROUNDED[error < _WORTH_PERCENT, abs(view.value or 0) > abs(stored.typed.value or 0)]
+    elif fate == "infinity":
+        name = "floats.answer.exact" if stored.exact else "floats.answer.no_infinity"
     else:
-        off = rounded(abs(stored.ulps), 3)
-        hair = "just under " * (off == "0.5" and abs(stored.ulps) < Fraction(1, 2))
-        text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {hair}{off} ULP{_of_which(stored)}."
-    if view.kind == "subnormal":
-        bits = f"{significant} of {fmt.fraction_bits + 1}"
-        text += f" A subnormal, whose leading bit is 0: this far down it keeps {bits} significant bits."
-    return text
+        name = _FATES[fate]
+    return pick_message(
+        name,
+        number=pretty(stored.typed.text),
+        fmt=fmt.title,
+        value=stored.text.replace("inf", "infinity"),
+        code=view.hex_code,
+        largest=f"{'−' * stored.typed.negative}{brief(fmt.max_finite)}",
+        least=_power_text(fmt.min_subnormal),
+        decimal=rounded(fmt.min_subnormal, 3),
+        error=rounded(error, 3) if error < _WORTH_PERCENT else float(error),
+    )
 
 
-def _of_which(stored: Stored) -> str:
-    """Where the number was rounded across the narrower side of the value it became: which step an ULP is."""
-    view, fraction = stored.view, stored.typed.value
-    if (
-        view.inward is None
-        or view.value is None
-        or fraction is None
-        or view.ulp is None
-        or abs(fraction) >= abs(view.value)
-    ):
-        return ""
-    here, ulp, step = (brief(fraction) for fraction in (view.value, view.ulp, view.inward))
-    return f". 1 ULP is {ulp}, the step outwards from {here}; towards zero the step is {step}"
-
-
-def _place(stored: Stored) -> str:
-    """Where an exact value stands: as significand times power of two, and the spacing around it."""
-    view, fmt = stored.view, stored.fmt
-    if view.value is None:
-        return f"{_infinity_shape(fmt).capitalize()}."
-    if view.value == 0:
-        return "The sign bit is all that tells −0 from 0; they compare equal." if view.sign else "Every bit is zero."
-    spacing = f"the step between neighbours here is {rounded(view.ulp or Fraction(0), 3)}"
-    form = power_form(view.value)
-    text = f"It is {_pretty(form)}; {spacing}" if len(form) <= _LONG_TEXT else spacing.capitalize()
-    if view.kind == "subnormal":
-        below = (
-            f"below the smallest normal {rounded(fmt.min_normal, 3)}" if fmt.has_normals else "as all its values are"
-        )
-        return f"A subnormal, {below}: its leading bit is 0. {text}."
-    return f"{text}."
+_FATES: Mapping[Fate, str] = {
+    "nan": "floats.answer.nan",
+    "code": "floats.answer.code",
+    "no sign": "floats.answer.no_sign",
+    "no zero": "floats.answer.no_zero",
+    "no minus zero": "floats.answer.no_minus_zero",
+    "overflow": "floats.answer.overflow",
+    "clipped": "floats.answer.clipped",
+    "underflow": "floats.answer.underflow",
+    "lifted": "floats.answer.lifted",
+}
+_LANDMARKS = {
+    "": "floats.answer.exact",
+    "largest": "floats.answer.exact_largest",
+    "normal": "floats.answer.exact_normal",
+    "subnormal": "floats.answer.exact_subnormal",
+}
+_ROUNDED = {
+    (False, True): "floats.answer.rounded_up",
+    (False, False): "floats.answer.rounded_down",
+    (True, True): "floats.answer.rounded_up_little",
+    (True, False): "floats.answer.rounded_down_little",
+}
+"""Whether the relative error is tiny, and whether the stored value is the larger one → the message."""
 
 
 def _landmark(stored: Stored) -> str:
-    value, fmt = stored.view.value or Fraction(0), stored.fmt
-    its = ": minus its" if value < 0 else ": its"
-    if abs(value) == fmt.max_finite:
-        return f"{its} **largest** finite value"
-    if abs(value) == fmt.min_normal and (fmt.has_subnormals or not fmt.zero):
-        return f"{its} **smallest normal** value"
-    if abs(value) == fmt.min_subnormal:
-        return f"{its} **smallest {'subnormal' if fmt.has_subnormals else 'value'}**, next to zero"
-    return ""
+    value, fmt = stored.view.value, stored.fmt
+    if not value or value < 0:
+        return ""
+    landmarks = {fmt.max_finite: "largest", fmt.min_subnormal: "subnormal" * fmt.has_subnormals}
+    return landmarks.get(value, "normal" if value == fmt.min_normal and fmt.has_subnormals else "")
 
 
-def _off(stored: Stored) -> str:
-    relative, fraction = abs(stored.relative or Fraction(0)), stored.typed.value or Fraction(0)
-    where = "large" if abs(stored.view.value or 0) > abs(fraction) else "small"
-    if relative >= Fraction(1, 10**6):
-        return f"**{percent(relative)}** too {where}"
-    return f"too {where} by **{rounded(relative, 3)}** of its size"
+def detail_texts(stored: Stored) -> list[Message]:
+    """Return why, in up to three sentences: the reason, double rounding, and what the text could have meant."""
+    detour = through_fp32(stored.typed.value, stored.fmt, stored.policy) if stored.typed.value is not None else None
+    said = [_reason(stored), _added(stored), hint(stored.typed, stored.fmt)]
+    if detour is not None and detour.differs and stored.typed.code is None:
+        said.insert(1, _double_rounding(stored.fmt, detour))
+    return [text for text in said if isinstance(text, Message)]
 
 
-def _extreme(stored: Stored) -> str:
-    return "the lowest finite value" if stored.typed.negative else "the largest finite value"
+def _double_rounding(fmt: FloatFormat, detour: Detour) -> Message:
+    between = "infinity" if detour.between is None else brief(detour.between, 10)
+    return message("floats.detail.double", between=between, value=code_value(detour.code, fmt))
 
 
-def _bound(stored: Stored) -> str:
-    return f"{'−' * stored.typed.negative}{brief(stored.fmt.max_finite)}"
+def _reason(stored: Stored) -> Message | str:
+    fmt, view, typed = stored.fmt, stored.view, stored.typed
+    number, value = typed.value, view.value
+    if stored.fate == "nan":
+        return message(_NAN_RULES[fmt.nan if fmt.fraction_bits else "all_ones"], fmt=fmt.title)
+    if stored.fate in ("no sign", "no zero", "lifted"):
+        least = "0" if fmt.zero else brief(fmt.min_subnormal)
+        return message("floats.detail.range", fmt=fmt.title, low=least, high=brief(fmt.max_finite))
+    if stored.fate == "overflow":
+        threshold = brief(fmt.overflow_threshold, fmt.decimal_digits + 3)
+        return message("floats.detail.threshold" if fmt.tie_overflows else "floats.detail.above", threshold=threshold)
+    if stored.fate == "clipped":
+        return ""
+    if stored.fate == "underflow":
+        return message(
+            "floats.detail.underflow",
+            number=pretty(typed.text),
+            power=_power_text(abs(number or Fraction(0))),
+            half=_power_text(fmt.min_subnormal / 2),
+        )
+    if not value or number is None or view.ulp is None:
+        return ""
+    if value == number:
+        step = rounded(view.ulp, 3)
+        return message("floats.detail.subnormal" if view.kind == "subnormal" else "floats.detail.step", step=step)
+    return _neighbors(stored, value, number)
 
 
-def _threshold(fmt: FloatFormat) -> str:
-    return brief(fmt.overflow_threshold, fmt.decimal_digits + 3)
+_NAN_RULES = {
+    "ieee": "floats.detail.nan_ieee",
+    "all_ones": "floats.detail.nan_ones",
+    "negative_zero": "floats.detail.nan_zero",
+}
 
 
-def _pretty(text: str) -> str:
-    """Typed text for a sentence: powers raised, products with ×, the middle of a long one left out."""
+def _neighbors(stored: Stored, value: Fraction, number: Fraction) -> Message:
+    """The two candidates, and why one was taken; for subnormals, what they lost."""
+    view, fmt = stored.view, stored.fmt
+    code = view.above if value < number else view.below
+    other = decode_exact(code, fmt) if code is not None else None
+    if other is None or abs(other) > fmt.max_finite:  # the step past the largest value, which has no code
+        other = value + (view.ulp or 0) * (1 if value < number else -1)
+    bits = view.fraction.bit_length() if view.kind == "subnormal" else fmt.fraction_bits + 1
+    low, high = sorted((value, other))
+    tie = abs(number - value) == abs(other - number)
+    subnormal = view.kind == "subnormal"
+    return pick_message(
+        _CHOICES[tie, subnormal],
+        low=brief(low, bits * 3 // 10 + 3),
+        high=brief(high, bits * 3 // 10 + 3),
+        value=brief(value, bits * 3 // 10 + 3),
+        ulps=rounded(abs(stored.ulps or Fraction(0)), 3),
+        bits=float(bits),
+        all=float(fmt.fraction_bits + 1),
+    )
+
+
+_CHOICES = {
+    (False, False): "floats.detail.nearest",
+    (False, True): "floats.detail.nearest_subnormal",
+    (True, False): "floats.detail.tie",
+    (True, True): "floats.detail.tie_subnormal",
+}
+"""Whether the number is a tie, and whether it becomes a subnormal → the message."""
+
+
+def _added(stored: Stored) -> Message | str:
+    """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
+    total = add_up(stored.typed.terms, stored.fmt) if len(stored.typed.terms) > 1 else None
+    if total is None or decode_exact(total, stored.fmt) == stored.view.value:
+        return ""
+    value = shortest_decimal(total, stored.fmt).replace("-", "−")
+    return message("floats.detail.added", fmt=stored.fmt.title, value=value)
+
+
+def as_read(typed: Typed) -> str:
+    """Return a typed number for a sentence; of a code, which format's it is and what it stands for."""
+    if typed.code is None:
+        return pretty(typed.text)
+    sign = "−" * typed.negative
+    value = rounded(typed.value, 3) if typed.value is not None else "NaN" if typed.nan else f"{sign}infinity"
+    return message("floats.typed.code", code=typed.text, fmt=typed.code_format, value=value)
+
+
+def _power_text(value: Fraction) -> str:
+    """A positive number as a factor from 1 to 2 times a power of two: 1.34 × 2⁻²⁷."""
+    power = floor_log2(value)
+    factor = rounded(value / Fraction(2) ** power, 3)
+    return raised(f"2^{power}" if factor == "1" else f"{factor} × 2^{power}")
+
+
+def pretty(text: str) -> str:
+    """Return typed text for a sentence: powers raised, products with ×, the middle of a long one left out."""
     text = text.replace("**", "^")
     if len(text) > _LONG_TEXT:
         text = f"{text[: _LONG_TEXT - 10]}…{text[-8:]}"
-    return re.sub(r"\s*\*\s*", " × ", raised(text))
+    return re.sub(r"\s*\*\s*", " × ", raised(text)).replace("^", "\u2009^\u2009")
+
+
+def code_value(code: int, fmt: FloatFormat, digits: int = 0) -> str:
+    """Return the value of a code for reading. digits: at least; by default as many as tell it from its neighbors."""
+    value = decode_exact(code, fmt)
+    sign = "−" if code & fmt.sign_mask else ""
+    if value is None:
+        return "NaN" if classify(code, fmt) == "nan" else f"{sign}infinity"
+    return QuantityText(brief(value, digits or fmt.decimal_digits + 3) if value else f"{sign}0", float(value))
+
+
+def bit_effect(bit: Bit) -> Message:
+    """Return what a bit contributes to the value of its code."""
+    if bit.field == "sign":
+        return message("floats.bit.sign" if bit.weight.startswith("(") else "floats.bit.twos_complement")
+    power = raised(f"2^{bit.power}")
+    if bit.field == "exponent":
+        return message("floats.bit.exponent", factor=power)
+    return message("floats.bit.none") if bit.power is None else message("floats.bit.fraction", value=power)
+
+
+def format_summary(fmt: FloatFormat) -> Message:
+    """Return the fields and special values of a format in a sentence."""
+    name = "floats.format.fixed" if fmt.twos_complement else _SUMMARIES[fmt.infinity]
+    return pick_message(
+        name,
+        fmt=fmt.title,
+        used=fmt.used,
+        sign=float(fmt.signed),
+        exponent=float(fmt.exponent_bits),
+        fraction=float(fmt.fraction_bits),
+        bias=str(fmt.bias).replace("-", "−"),
+        nan=float(fmt.nan_codes),
+    )
+
+
+_SUMMARIES = {True: "floats.format.infinity", False: "floats.format.finite"}
+
+
+def range_takeaway(fmt: FloatFormat) -> Message:
+    """Return how far a format reaches, and how fine it is."""
+    here = reach(fmt)
+    orders = (here.largest - here.smallest) * _LOG10_OF_2
+    if fmt.twos_complement:
+        return message("formats.takeaway.fixed", fmt=fmt.title, orders=orders, step=float(fmt.min_subnormal))
+    return message("formats.takeaway.float", fmt=fmt.title, orders=orders, step=percent(fmt.eps / 2))
+
+
+def fate_label(stored: Stored) -> Message:
+    """Return the class of a stored value, or what happened to the number on its way."""
+    return message(_LABELS.get(stored.fate, _KINDS[stored.view.kind]))
+
+
+_LABELS: Mapping[str, str] = {
+    "overflow": "floats.fate.overflow",
+    "clipped": "floats.fate.clipped",
+    "underflow": "floats.fate.underflow",
+    "no zero": "floats.fate.no_zero",
+    "no sign": "floats.fate.no_sign",
+}
+_KINDS = {
+    "zero": "floats.kind.zero",
+    "subnormal": "floats.kind.subnormal",
+    "normal": "floats.kind.normal",
+    "inf": "floats.kind.infinity",
+    "nan": "floats.kind.nan",
+}
+
+
+def kind_label(kind: str) -> Message:
+    """Return the name of a class of numbers."""
+    return message(_KINDS[kind])
+
+
+def count_text(number: str, everywhere: list[Stored]) -> Message:
+    """Return in how many formats a number is exact, overflows, and becomes zero."""
+    return message(
+        "floats.everywhere.takeaway",
+        number=pretty(number),
+        formats=float(len(everywhere)),
+        exact=float(sum(stored.exact for stored in everywhere)),
+        over=float(sum(stored.overflowed for stored in everywhere)),
+        zero=float(sum(stored.fate == "underflow" for stored in everywhere)),
+    )
