@@ -60,9 +60,10 @@ def meaning(name: str) -> str:
 
 
 def matching(wanted: str) -> tuple[Term, ...]:
-    """Terms whose names hold ``wanted``, then those whose definition does; all where nothing is wanted."""
+    """Return terms called ``wanted``, then others whose name has it, then whose definition has it; or all terms."""
     text = " ".join(wanted.lower().split())
     named = [term for term in TERMS if any(text in name.lower() for name in term.names)]
+    named.sort(key=lambda term: all(text != name.lower() for name in term.names))
     return (*named, *(term for term in TERMS if term not in named and text in term.meaning.lower()))
 
 

@@ -179,7 +179,7 @@ function keepSteps() {
   if (here.searchParams.get("e_how") !== "follow the path") return
   const [now, kept] = [here.searchParams.get("steps"), localStorage.getItem(STEPS)]
   if (now) localStorage.setItem(STEPS, now)
-  else if (/\d/.test(kept)) {
+  else if (/[^;]/.test(kept ?? "")) {
     here.searchParams.set("steps", kept)
     location.replace(here)
   }

@@ -1,6 +1,7 @@
 // A page on a projector (pages/common/projector.py): P turns it on and off, Escape off, the arrow keys and the page keys,
-// which clickers send, step through its slides, and with Shift through the pages. One listener on the document serves
-// all pages; what it does is a click on the switch in the menu, or on a button of the bar.
+// which clickers send, step through its slides, and with Shift through the pages; Home and End go to the ends, and b or a
+// period blanks the screen. One listener on the document serves all pages; what it does is a click on the switch in the
+// menu, or on a button of the bar.
 const FIELDS = "input, textarea, select, [contenteditable=true], [role=radiogroup], [role=slider], [role=grid], [role=listbox], [role=menu], [role=dialog]"
 
 function stepWithKeys(projector, step) {
@@ -19,13 +20,20 @@ function stepWithKeys(projector, step) {
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
     const chosen = rel && event.key.startsWith("Page") && event.target.matches("[type=radio], [type=checkbox]")
     if ((inside && !chosen) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
-    if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
+    const blank = document.documentElement.classList
+    if (on && !event.shiftKey && ["b", "B", "."].includes(event.key)) blank.toggle("np-blank")
+    else if (on && blank.contains("np-blank")) blank.remove("np-blank") // any key shows the slide again
+    else if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
+    else if (on && (event.key === "Home" || event.key === "End")) toEnd(event.key)
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
     else if (on && rel) toSlide(rel)
     else return
     event.preventDefault()
   })
   document.addEventListener("click", (event) => {
+    document.documentElement.classList.remove("np-blank")
+    const note = event.target instanceof Element && event.target.closest(".np-notes > [data-href]")
+    if (note) return channel().postMessage({ show: note.dataset.href })
     const button = event.target instanceof Element && event.target.closest(".np-bar button")
     if (!button) return
     if (button.matches(".leave")) turn()
@@ -54,6 +62,7 @@ function channel() {
   window.napkinWall = new BroadcastChannel(WALL)
   window.napkinWall.onmessage = ({ data }) => {
     if (data === WHERE) tellNotes()
+    else if (data.show) document.querySelector(".np-bar[data-deck-slide]") && location.assign(data.show)
     else if (document.querySelector(".np-notes")) markNotes(data)
   }
   return window.napkinWall
@@ -100,6 +109,14 @@ function press(button) {
   last = { index, at: performance.now(), page: location.pathname }
   main().scrollTo(0, 0)
   document.napkinProjector.step(index)
+}
+
+function toEnd(key) {
+  const bar = document.querySelector(".np-bar")
+  const there = bar?.dataset[key.toLowerCase()]
+  if (there) return location.assign(there)
+  last = { index: key === "Home" ? 0 : Number(bar.dataset.slides) - 1, at: performance.now(), page: location.pathname }
+  document.napkinProjector.step(last.index)
 }
 
 const pageLinks = () => [...document.querySelectorAll(".st-key-np-menu [data-testid=stPageLink] a")]

@@ -1,67 +1,51 @@
-"""Exercises on what the lecture and students' notes say of it: does it stand, or does it need care?"""
+"""Exercises on claims of the lecture and of students' notes: true as stated, or not?"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 
-from core.exercises.exercise import Exercise, Maker, choose
+from core.exercises.exercise import ChoiceExercise, Maker
 from core.fields import Link
 from core.lecture.catalogue import CLAIMS
-from core.lecture.claims import VERDICTS, Finding, Verdict
+from core.lecture.claims import Finding, Verdict
 from core.limits import cached
+from core.messages import message, pick_message
 
-_OPTIONS: Mapping[str, tuple[Verdict, ...]] = {
-    "it stands as it is": ("exact", "holds"),
-    "it is a rule of thumb": ("rule of thumb",),
-    "it is true under one convention of several": ("convention",),
-    "it needs care": ("needs care",),
-}
-"""What there is to choose, and the verdicts that are meant by it."""
+_TRUE: tuple[Verdict, ...] = ("exact", "holds")
 
 
-def stands(rng: random.Random) -> Exercise:
-    """One claim that stands as it is."""
-    return _asked(rng, "it stands as it is")
+def true(rng: random.Random) -> ChoiceExercise:
+    """Ask about a claim that is true."""
+    return _ask(rng, _TRUE)
 
 
-def careful(rng: random.Random) -> Exercise:
-    """One claim that needs care."""
-    return _asked(rng, "it needs care")
+def false(rng: random.Random) -> ChoiceExercise:
+    """Ask about a claim that needs care."""
+    return _ask(rng, ("needs care",))
 
 
-def partly(rng: random.Random) -> Exercise:
-    """One claim that is a rule of thumb or a convention."""
-    return _asked(rng, rng.choice(("it is a rule of thumb", "it is true under one convention of several")))
-
-
-def _asked(rng: random.Random, right: str) -> Exercise:
-    claim = rng.choice([one for one in CLAIMS.values() if one.verdict in _OPTIONS[right]])
+def _ask(rng: random.Random, verdicts: tuple[Verdict, ...]) -> ChoiceExercise:
+    claim = rng.choice([one for one in CLAIMS.values() if one.verdict in verdicts])
     found = _finding(claim.id)
-    why = f"{VERDICTS[claim.verdict]}: {found.value}"
-    return choose(
-        rng,
-        f"{claim.text.rstrip('.')}. **Does that stand?**",
-        (right, _sentences(f"{why[0].upper()}{why[1:]}", claim.remark)),
-        [(option, _meaning(verdicts)) for option, verdicts in _OPTIONS.items() if option != right],
-        explanations=found.explanations,
+    why = "exercises.lecture.why_remark" if claim.remark else "exercises.lecture.why"
+    answer = int(verdicts != _TRUE)
+    reasons = ["", ""]
+    reasons[answer] = pick_message(why, finding=found.value, remark=claim.remark)
+    return ChoiceExercise(
+        message("exercises.lecture.ask", claim=claim.text),
+        (message("exercises.lecture.true"), message("exercises.lecture.false")),
+        answer,
+        tuple(reasons),
+        found.explanations,
         shown=Link("lecture", {"claim": claim.id}),
     )
 
 
 @cached("results_kept")
 def _finding(claim: str) -> Finding:
-    """What the check of a claim finds, which is the same every time."""
+    """Return the finding of a claim, which is the same every time."""
     return CLAIMS[claim].check()
 
 
-def _meaning(verdicts: tuple[Verdict, ...]) -> str:
-    return f"That would be {VERDICTS[verdicts[-1]]}."
-
-
-def _sentences(*parts: str) -> str:
-    return " ".join(part if part.endswith(".") else f"{part}." for part in parts if part)
-
-
-MAKERS: tuple[Maker, ...] = (stands, careful, partly)
-"""Every kind of exercise on the lecture."""
+MAKERS: tuple[Maker, ...] = (true, false)
+"""All kinds of exercises on the lecture."""

@@ -1,19 +1,21 @@
-"""A sheet of ten exercises that a seed and topics decide, and the text by which it is handed in."""
+"""A sheet of ten exercises, decided by a seed and topics, and the text by which it is handed in."""
 
 from __future__ import annotations
 
 import hashlib
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.exercises import floats, flops, lecture, memory, views
 from core.exercises.exercise import Exercise, Maker
 from core.limits import cached, limit
+from core.messages import Message, message
 from core.suggest import suggestions
 from core.units import QuantityError
-from core.wording import cleaned, listed
+from core.wording import cleaned
 
 TOPICS: Mapping[str, tuple[Maker, ...]] = {
     "floats": floats.MAKERS,
@@ -22,62 +24,83 @@ TOPICS: Mapping[str, tuple[Maker, ...]] = {
     "memory": memory.MAKERS,
     "lecture": lecture.MAKERS,
 }
-"""Topic → its kinds of exercises."""
+"""Topics, each with its kinds of exercises."""
 
 LENGTH = 10
-"""Exercises of a sheet."""
+"""Exercises per sheet."""
 
-EDITION = 2
+EDITION = 3
 """Raised when the same seed makes other exercises, so that sheets handed in before are not graded by the new ones."""
 
 _DRAWS = 100
-"""Of one exercise, until it is none that the sheet has: a kind has dozens, and a sheet at most ten of it."""
+"""Attempts at an exercise that the sheet does not have yet. A kind has dozens, and a sheet at most ten of it."""
 
-_NONE = "-"
+_ANSWER_CHARS = 24
+"""Length of an answer, enough for a number with its unit."""
 
 
 def read_topics(text: str) -> tuple[str, ...]:
-    """Typed topics, such as ``floats, memory``, in the order of `TOPICS`; raises `QuantityError` for another word."""
+    """Return typed topics, such as ``floats, memory``, in the order of `TOPICS`. Raises `QuantityError` for others."""
     names = {name.lower(): name for name in TOPICS}
     wanted: set[str] = set()
     for word in re.split(r"[,;\s]+", text.strip().lower()):
         if word not in names:
             near = suggestions(word, list(names))
-            meant = f" Did you mean {names[near[0]]}?" if near else ""
-            raise QuantityError(f"“{word[:40]}” is no topic; there are {listed(list(TOPICS))}.{meant}")
+            if near:
+                raise QuantityError(message("exercises.error.topic_near", typed=word[:40], near=names[near[0]]))
+            raise QuantityError(message("exercises.error.topic", typed=word[:40], topics=list(TOPICS)))
         wanted.add(names[word])
     return tuple(name for name in TOPICS if name in wanted)
 
 
 @dataclass(frozen=True, slots=True)
+class TopicScore:
+    """How many answers on a topic are right."""
+
+    topic: str
+    right: int
+    answered: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sheet:
-    """Exercises with the topic of each, the same for everybody with the same seed and topics."""
+    """Exercises of topics in turn, the same for everybody with the same seed and topics."""
 
     seed: int
     topics: tuple[str, ...]
     exercises: tuple[Exercise, ...]
 
-    def score(self, choices: Sequence[int | None]) -> int:
-        """How many of the choices, one an exercise, are right."""
-        return sum(one.right(choice) for one, choice in zip(self.exercises, choices, strict=True))
+    def scores(self, given: Mapping[int, str]) -> tuple[TopicScore, ...]:
+        """Return the score of each topic that was answered. given: answers by index."""
+        answered, right = Counter[str](), Counter[str]()
+        for number, answer in given.items():
+            topic = self.topics[number % len(self.topics)]
+            answered[topic] += 1
+            right[topic] += self.exercises[number].is_right(answer)
+        return tuple(TopicScore(topic, right[topic], answered[topic]) for topic in self.topics if answered[topic])
+
+    def score(self, given: Mapping[int, str]) -> int:
+        """Return how many answers are right."""
+        return sum(one.right for one in self.scores(given))
 
 
 @cached("results_kept")
 def sheet(seed: int, topics: tuple[str, ...]) -> Sheet:
-    """The sheet: topics in turn, each topic's kinds once in every round, no question twice.
+    """Return the sheet: topics in turn, each topic's kinds once in every round, no question twice.
 
     A negative seed is practice for the sheet of the positive one, and asks none of its questions.
     """
     made: list[Exercise] = []
-    asked = {(one.prompt, one.code) for one in sheet(-seed, topics).exercises} if seed < 0 else set[tuple[str, str]]()
+    graded = sheet(-seed, topics).exercises if seed < 0 else ()
+    asked = {(str(one.prompt), one.code) for one in graded}
     for number in range(LENGTH):
         topic, turn = topics[number % len(topics)], number // len(topics)
         kinds = list(TOPICS[topic])
         _random(seed, topic, turn // len(kinds)).shuffle(kinds)
         maker = kinds[turn % len(kinds)]
         drawn = (maker(_random(seed, topic, number, again)) for again in range(_DRAWS))
-        one = next(one for one in drawn if (one.prompt, one.code) not in asked)
-        asked.add((one.prompt, one.code))
+        one = next(one for one in drawn if (str(one.prompt), one.code) not in asked)
+        asked.add((str(one.prompt), one.code))
         made.append(one)
     return Sheet(seed, topics, tuple(made))
 
@@ -88,64 +111,82 @@ def _random(*what: object) -> random.Random:
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """A sheet that was handed in: whose, which, the option chosen for each exercise, and the score it claims.
-
-    score: what the choices have, whatever is claimed. None for a sheet that is not graded.
-    """
+    """A sheet that was handed in. scores: by topic, None if not graded. problem: why it is not valid, or None."""
 
     name: str
     seed: int
     topics: tuple[str, ...]
-    choices: tuple[int | None, ...]
+    answers: tuple[str, ...]
     claimed: int
-    score: int | None
-    problem: str = ""
+    scores: tuple[TopicScore, ...] | None
+    problem: Message | None = None
+
+    @property
+    def score(self) -> int | None:
+        """Return how many answers are right, whatever is claimed; None if it was not graded."""
+        return None if self.scores is None else sum(one.right for one in self.scores)
 
 
-def hand_in(name: str, seed: int, topics: tuple[str, ...], choices: Sequence[int | None]) -> str:
-    """The text to hand in. Its checksum shows slips and edits; it proves nobody's authorship."""
-    letters = " ".join(_NONE if choice is None else "abcd"[choice] for choice in choices)
-    owner = cleaned(name, limit("plan_name")) or "no name"
-    head = f"Napkin exercises {EDITION} · sheet {seed} · {', '.join(topics)} · {owner}"
-    score = sheet(seed, topics).score(choices)
-    body = f"{head}\nanswers {letters} · {score} of {LENGTH}"
-    return f"{body} · {_checksum(body)}"
+def clean_answer(given: str) -> str:
+    """Return a typed answer on one line, without marks that separate answers or begin quoted lines."""
+    return _one_line(cleaned(given, _ANSWER_CHARS))
 
 
-def _checksum(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()[:8]
+def _one_line(text: str) -> str:
+    return " ".join(re.sub("[;·>|]", " ", text).split())
 
+
+def hand_in(name: str, seed: int, topics: tuple[str, ...], answers: Sequence[str]) -> str:
+    """Return the text to hand in. Its checksum shows slips and edits; it proves nobody's authorship."""
+    owner = _one_line(cleaned(name, limit("plan_name"))) or message("exercises.no_name")
+    clean = [clean_answer(answer) or "-" for answer in answers]
+    score = sheet(seed, topics).score(dict(enumerate(clean)))
+    first, second = _lines(EDITION, seed, ", ".join(topics), owner, "; ".join(clean), score)
+    return f"{first}\n{second} · {_checksum(first, second)}"
+
+
+def _lines(edition: int, seed: int, topics: str, name: str, answers: str, score: int) -> tuple[str, str]:
+    head = f"Napkin exercises {edition} · sheet {seed} · {topics} · {name}"
+    return head, f"answers {answers} · {score} of {LENGTH}"
+
+
+def _checksum(*lines: str) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+_QUOTED = re.compile(r"^[>|\s]+", re.MULTILINE)
+"""Marks and blanks with which a mail program begins lines that it quotes."""
 
 _HANDED = re.compile(
     r"Napkin exercises (?P<edition>\d{1,4}) · sheet (?P<seed>\d{1,7}) · (?P<topics>[A-Za-z, ]{1,60})"
-    r" · (?P<name>[^\n]{1,200})\n"
-    r"answers (?P<letters>[abcd-](?: [abcd-]){9}) · (?P<score>\d{1,2}) of 10 · (?P<sum>[0-9a-f]{8})"
+    r" · (?P<name>[^·]{1,200}) answers (?P<answers>[^·]{1,400}) · (?P<score>\d{1,2}) of 10 · (?P<sum>[0-9a-f]{8})"
 )
 
 
 def read_handed_in(text: str) -> tuple[HandedIn, ...]:
-    """Every sheet in a text of any length within its cap, in order; ``problem`` says what is wrong with one."""
+    """Return every sheet in a text of any length within its cap, in order, also from quoted and wrapped lines."""
     found: list[HandedIn] = []
     graded, most = set[tuple[int, tuple[str, ...]]](), limit("sheets_graded")
-    for match in _HANDED.finditer(text[: limit("pasted_chars")].replace("\r\n", "\n")):
+    flat = " ".join(_QUOTED.sub("", text[: limit("pasted_chars")].replace("\r", "\n")).split())
+    for match in _HANDED.finditer(flat):
         try:
             topics = read_topics(match["topics"])
         except QuantityError:
             continue
-        choices = tuple(None if letter == _NONE else "abcd".index(letter) for letter in match["letters"].split())
-        body = match[0].rpartition(" · ")[0]
-        seed, claimed, score = int(match["seed"]), int(match["score"]), None
-        if (seed, topics) in graded or len(graded) < most:
+        edition, seed, claimed = int(match["edition"]), int(match["seed"]), int(match["score"])
+        answers = tuple(answer.strip() for answer in match["answers"].split(";"))
+        lines = _lines(edition, seed, match["topics"], match["name"], match["answers"], claimed)
+        scores, problem = None, None
+        if edition != EDITION:
+            problem = message("exercises.problem.edition", edition=str(edition), current=str(EDITION))
+        elif _checksum(*lines) != match["sum"] or len(answers) != LENGTH:
+            problem = message("exercises.problem.checksum")
+        elif (seed, topics) not in graded and len(graded) >= most:
+            problem = message("exercises.problem.not_graded", most=float(most))
+        else:
             graded.add((seed, topics))
-            score = sheet(seed, topics).score(choices)
-        problem = ""
-        if int(match["edition"]) != EDITION:
-            problem = f"made by edition {match['edition']} of the exercises, this is {EDITION}"
-        elif _checksum(body) != match["sum"]:
-            problem = "the checksum is not that of the text: it was changed, or copied with a slip"
-        elif score is None:
-            problem = f"not graded: Napkin grades up to {most} different sheets at once. Paste this one again later"
-        elif score != claimed:
-            problem = f"the answers have {score}, not {claimed}"
-        found.append(HandedIn(match["name"], seed, topics, choices, claimed, score, problem))
+            scores = sheet(seed, topics).scores(dict(enumerate(answers)))
+            if (score := sum(one.right for one in scores)) != claimed:
+                problem = message("exercises.problem.score", score=float(score), claimed=float(claimed))
+        found.append(HandedIn(match["name"], seed, topics, answers, claimed, scores, problem))
     return tuple(found)

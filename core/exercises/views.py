@@ -1,22 +1,21 @@
-"""Exercises on views: the quiz's questions about an expression, whose answers are torch's."""
+"""Exercises on views: the quiz's questions about an expression, answered by torch."""
 
 from __future__ import annotations
 
 import random
 
-from core.exercises.exercise import Exercise, Maker
+from core.exercises.exercise import ChoiceExercise, Maker
 from core.fields import Link
 from core.tensors.examples.quiz import items, question
 
 
-def view(rng: random.Random) -> Exercise:
-    """One thing to predict about one expression."""
+def view(rng: random.Random) -> ChoiceExercise:
+    """Ask one thing about one expression."""
     asked = question(rng.randrange(len(items())), rng.randrange(1 << 16))
-    one = rng.choice(asked.asks)
-    item = asked.item
+    one, item = rng.choice(asked.asks), asked.item
     start = ", ".join(map(str, item.shape))
     head = f"x = torch.arange({asked.run[0].layout.numel}, dtype=torch.{item.dtype}).view({start or '()'})"
-    return Exercise(
+    return ChoiceExercise(
         one.prompt.replace("does it have", "does the result have"),
         one.options,
         one.answer,
@@ -27,4 +26,4 @@ def view(rng: random.Random) -> Exercise:
 
 
 MAKERS: tuple[Maker, ...] = (view,)
-"""Every kind of exercise on views."""
+"""All kinds of exercises on views."""

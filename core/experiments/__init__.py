@@ -1,1 +1,1 @@
-"""Small experiments that run on this machine: each a function that measures, and a process that runs it."""
+"""Small experiments on this machine, each a function that measures, and the process that runs it."""

@@ -1,17 +1,18 @@
-"""Every experiment by its id: what it is called, the page where it stands, and the function that measures."""
+"""The experiments: id, title, page, and the function that measures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from core.experiments import gradient, initialisation, linear_bytes, transfer
+from core.experiments import gradient, initialization, linear_bytes, transfer
 from core.experiments.found import Found
+from core.messages import message
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment. id: also of what opens it. where: a page, by its id. work: what is measured."""
+    """One experiment. id: also of the panel's switch. where: the id of its page. work: the function that measures."""
 
     id: str
     title: str
@@ -22,15 +23,15 @@ class Experiment:
 EXPERIMENTS: Mapping[str, Experiment] = {
     one.id: one
     for one in (
-        Experiment("init", "Initialisation: how outputs grow with the width", "lecture", initialisation.work),
-        Experiment("loop", "A gradient by hand, and a training loop of ten lines", "lecture", gradient.work),
-        Experiment("deep", "The lecture’s deep linear model, byte by byte", "memory", linear_bytes.work),
-        Experiment("send", "Made on the device, or sent to it", "measure", transfer.work),
+        Experiment("init", message("experiments.title.init"), "lecture", initialization.work),
+        Experiment("loop", message("experiments.title.loop"), "lecture", gradient.work),
+        Experiment("deep", message("experiments.title.deep"), "memory", linear_bytes.work),
+        Experiment("send", message("experiments.title.send"), "measure", transfer.work),
     )
 }
-"""In the order in which they stand."""
+"""All experiments in order."""
 
 
 def standing_on(page: str) -> tuple[Experiment, ...]:
-    """The experiments of a page."""
+    """Return the experiments of a page."""
     return tuple(one for one in EXPERIMENTS.values() if one.where == page)

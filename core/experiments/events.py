@@ -1,4 +1,4 @@
-"""What the process of an experiment says: one JSON object per line, each checked before it is believed."""
+"""The messages of an experiment's process: one JSON object per line, checked when it is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = limit("experiment_figures")
 
 
 class FoundLine(Checked):
-    """`Found` as it is written on a line."""
+    """A `Found` on one line."""
 
     event: Literal["found"] = "found"
     numbers: dict[Name, Number] = Field(default_factory=dict[str, float], max_length=_MOST)
@@ -33,11 +33,11 @@ _LINES: TypeAdapter[FoundLine] = TypeAdapter(FoundLine)
 
 
 def encode(found: Found) -> str:
-    """``found`` as one line of JSON, without the line end."""
+    """Return ``found`` as one line of JSON, without the line end."""
     return FoundLine.model_validate({item.name: getattr(found, item.name) for item in fields(found)}).model_dump_json()
 
 
 def decode(line: bytes) -> Found | None:
-    """What one line says, None when it is anything else."""
+    """Return the result in a line, or None if it has none."""
     read = decoded(_LINES, line)
     return Found(read.numbers, read.series, read.words) if read else None

@@ -1,4 +1,4 @@
-"""What an experiment measured."""
+"""The result of an experiment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """numbers: single figures. series: curves, by name. words: what was printed."""
+    """Measurements by name. numbers: single values. series: curves. words: printed text."""
 
     numbers: Mapping[str, float] = field(default_factory=dict[str, float])
     series: Mapping[str, Sequence[float]] = field(default_factory=dict[str, list[float]])

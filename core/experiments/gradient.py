@@ -23,7 +23,7 @@ for step in range(40):
     with torch.no_grad():
         w -= 0.02 * w.grad
     w.grad.zero_()"""
-"""What is run, line by line."""
+"""The lines that run."""
 
 
 @formula(
@@ -44,7 +44,7 @@ def loss_after(rate: float, step: float) -> float:
 
 
 def work() -> Found:
-    """One backward, then the loop."""
+    """Run one backward pass, then the loop."""
     torch: Any = importlib.import_module("torch")
     x, first = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, requires_grad=True)
     predicted = x @ first

@@ -1,4 +1,4 @@
-"""The lecture's deep linear model in bytes: counted, and held by torch after one step under three optimizers."""
+"""Bytes of the lecture's deep linear model, predicted and allocated by torch after one step of three optimizers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTS = ("parameters", "activations", "gradients", "optimizer state")
 
 
 def predicted(optimizer: str) -> Mapping[str, float]:
-    """Bytes of each part in fp32."""
+    """Return the predicted bytes of each part in fp32."""
     each = states_per_parameter(find_optimizer(optimizer), find_policy("fp32"))
     return {
         "parameters": PARAMETERS * each.parameters,
@@ -44,8 +44,7 @@ def _bytes(tensors: list[Any]) -> float:
 
 
 def work() -> Found:
-    """One step of the model under each optimizer; bytes of the tensors that torch holds, scalars such as the number of
-    the step left out."""
+    """Run one step under each optimizer and sum the bytes of torch's tensors, without scalars such as step numbers."""
     torch: Any = importlib.import_module("torch")
     numbers: dict[str, float] = {}
     for name, kind in OPTIMIZERS.items():

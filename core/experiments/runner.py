@@ -1,4 +1,4 @@
-"""Experiments in child processes, one at a time for everybody; what one found is kept until the server ends."""
+"""Experiments in child processes, one at a time for all users, with results that are kept until the server ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.limits import limit
 
 
 def worker_command(name: str) -> Sequence[str]:
-    """The command line of the process that runs the experiment ``name``."""
+    """Return the command line of the process that runs the experiment ``name``."""
     return [sys.executable, "-m", "core.experiments.worker", name]
 
 
@@ -31,7 +31,7 @@ class ExperimentRun:
 
     @property
     def open(self) -> bool:
-        """Whether it runs or waits."""
+        """Return whether it runs or waits."""
         return self.state in ("queued", "running")
 
 
@@ -53,7 +53,7 @@ class _ExperimentJob(Job[str, ExperimentRun]):
 
 
 class ExperimentRunner(ProcessRunner[str, ExperimentRun]):
-    """Runs experiments by name and remembers the last of each. Who asks for one that runs or waits finds it."""
+    """Runs experiments by name and keeps the last result of each. Asking for one that runs or waits returns it."""
 
     def __init__(self) -> None:
         self._known: dict[str, ExperimentRun] = {}
@@ -69,7 +69,7 @@ class ExperimentRunner(ProcessRunner[str, ExperimentRun]):
                 self._known[run.name] = run
 
     def run(self, name: str) -> ExperimentRun:
-        """Start the experiment ``name`` anew, or find the one that is under way."""
+        """Start the experiment ``name``, or return the one that is running or waiting."""
         last = self.last(name)
         if last is not None and last.open:
             return last
@@ -79,7 +79,7 @@ class ExperimentRunner(ProcessRunner[str, ExperimentRun]):
         return run
 
     def last(self, name: str) -> ExperimentRun | None:
-        """The experiment ``name`` as it stands, or as it ended; None before the first."""
+        """Return the last run of the experiment ``name``, or None before the first."""
         own = self.own(f"experiment {name}")
         if own is not None and (own.open or own.found is not None):
             return own

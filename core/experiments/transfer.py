@@ -1,4 +1,4 @@
-"""A tensor made on the device against one made on the CPU and sent there; without a GPU, against a copy in memory."""
+"""Time to create a tensor on the device and to send it from the CPU, or without a GPU to copy it in memory."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from core.experiments.found import Found
 from core.limits import limit
 
 SIDES = (32, 1024, 4096)
-"""Sides of the square fp32 tensors: the lecture's, and two that take longer than a call does."""
+"""Sides of the square fp32 tensors: that of the lecture, and two that take longer than a call."""
 
 _TIMES = 7
 
 
 def size_of(side: int) -> float:
-    """Bytes of a square fp32 tensor."""
+    """Return the bytes of a square fp32 tensor."""
     return 4.0 * side * side
 
 
 def _seconds(do: Callable[[], object], wait: Callable[[], object]) -> float:
-    """The middle of several times, after one that is not counted."""
+    """Return the median seconds of several runs, after a warm-up."""
     do()
     wait()
     taken: list[float] = []
@@ -36,7 +36,7 @@ def _seconds(do: Callable[[], object], wait: Callable[[], object]) -> float:
 
 
 def work() -> Found:
-    """Time both ways at each size."""
+    """Time both at each size."""
     torch: Any = importlib.import_module("torch")
     cuda = bool(torch.cuda.is_available())
     wait: Callable[[], object] = torch.cuda.synchronize if cuda else lambda: None

@@ -1,8 +1,8 @@
-"""The claims, ``assets/data/lecture_claims.csv``, each with the call into core that checks it.
+"""The claims, rows of ``assets/data/lecture_claims.csv``, each with the function that checks it.
 
 >>> from core.lecture.catalogue import CLAIMS
 >>> CLAIMS["C7"].check().value
-'6.3 × 10²⁴ FLOP, 143.9 days'
+'6.3 × 10²⁴ FLOP take 143.9 days.'
 """
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from typing import Any, cast
 from urllib.parse import parse_qsl
 
 from core.fields import Link
-from core.lecture import compute, examples, hardware, memory, numbers, optimizers, sizes, tensors
-from core.lecture.claims import GROUPS, VERDICTS, Claim, Example, Finding, Group, Verdict, summary
+from core.lecture import compute, examples, hardware, memory, numbers, optimizers, tensors
+from core.lecture.claims import GROUPS, Claim, Example, Finding, Group, Verdict
 from core.limits import cached
 from core.rows import read_rows
 
-_CHECKS = (numbers, sizes, tensors, compute, hardware, memory, optimizers)
-
-
-def _check(name: str) -> Any:
-    """The function that works a claim out."""
-    return next(vars(module)[name] for module in _CHECKS if name in vars(module))
+_MODULES = (numbers, tensors, compute, hardware, memory, optimizers)
+_CHECKS: Mapping[str, Any] = {name: check for module in _MODULES for name, check in vars(module).items()}
 
 
 def _read(row: Mapping[str, str], place: int) -> Claim:
@@ -34,7 +30,7 @@ def _read(row: Mapping[str, str], place: int) -> Claim:
         name=row["name"],
         text=row["text"],
         verdict=cast(Verdict, row["verdict"]),
-        check=_check(row["check"]),
+        check=_CHECKS[row["check"]],
         link=Link(row["page"], dict(parse_qsl(row["fields"])), row["at"]) if row["page"] else None,
         remark=row["remark"],
         stands_in=row["stands_in"],
@@ -57,8 +53,5 @@ CLAIMS: dict[str, Claim] = _claims()
 
 @cached("tables_kept")
 def findings() -> dict[str, Finding]:
-    """What every check finds, by claim id; computed once per process."""
+    """Return the finding of every check by claim id, computed once per process."""
     return {claim.id: claim.check() for claim in CLAIMS.values()}
-
-
-__all__ = ["CLAIMS", "GROUPS", "VERDICTS", "Claim", "Finding", "Verdict", "findings", "summary"]

@@ -1,4 +1,4 @@
-"""The lecture as slides across pages: each is a page in a state, with what to say, and perhaps a question before it."""
+"""The lecture as slides across pages: each is a page in a state, with what to say and perhaps a question first."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from core.rows import read_rows
 
 
 class DeckError(ValueError):
-    """A slide that there is not; the message says why."""
+    """A link to a slide or deck that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slide:
     """One slide. claim: of the lecture, by its id. link: the page and its state.
 
-    say: one sentence for the lecturer. minutes: how long. ask: a question to be answered before it is shown, or empty.
+    say: what the lecturer says. ask, answer: a question to ask before the slide is shown, and its answer; or empty.
     """
 
     claim: str
@@ -29,26 +29,28 @@ class Slide:
     say: str
     minutes: float
     ask: str
+    answer: str
 
 
 @cached("tables_kept")
 def lecture_slides() -> tuple[Slide, ...]:
-    """The lecture's slides in its order (``assets/data/lecture_deck.csv``)."""
+    """Return the slides in order (``assets/data/lecture_deck.csv``)."""
     return tuple(
         Slide(
             row["claim"],
-            _shown(row),
+            _link_of(row),
             row["headline"],
             row["say"],
             float(row["minutes"]),
             row["ask"],
+            row["answer"],
         )
         for row in read_rows("lecture_deck")
     )
 
 
-def _shown(row: Mapping[str, str]) -> Link:
-    """Where a slide leads: as its row says, else as its claim does."""
+def _link_of(row: Mapping[str, str]) -> Link:
+    """Return where a slide leads: as its row says, else as its claim does."""
     if row["page"]:
         fields = dict(parse_qsl(row["fields"]))
         return Link(row["page"], fields, fields.pop("at", ""))

@@ -1,12 +1,16 @@
 # pyright: basic, reportIndexIssue=false, reportArgumentType=false, reportOptionalMemberAccess=false
-"""Code that shows a claim, or for what is wrong in notes a counterexample: a few lines each, run as they stand.
+"""Code that shows a claim or a counterexample, a few lines each.
 
-Each function's body is what a page shows and what a reader copies; ``print`` collects what it shows.
+The body of each function is what a page shows and a reader copies. ``print`` collects its output.
 """
 
 from __future__ import annotations
 
-from core.lecture.claims import Show
+from collections.abc import Callable
+from typing import TypeAlias
+
+Show: TypeAlias = Callable[..., None]
+"""A replacement of ``print``."""
 
 
 def kilobytes(print: Show) -> None:

@@ -1,10 +1,10 @@
-"""Claims about optimizers, gradients, initialisation, seeds and data, worked out in plain numbers."""
+"""Checks of claims on optimizers, gradients, initialization, and seeds, computed in plain numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from core.experiments.initialisation import output_scale
+from core.experiments.initialization import output_scale
 from core.lecture.claims import Finding, titled
 from core.lecture.optimizer_rules import (
     decayed,
@@ -16,26 +16,22 @@ from core.lecture.optimizer_rules import (
     unbiased_mean,
     unbiased_square,
 )
-from core.training.memory import token_bytes
+from core.messages import message
 
 _RATE, _BETA_1, _BETA_2 = 0.1, 0.9, 0.999
 
 
-def adams_equations() -> Finding:
-    slope, weight = 4.0, 1.0
-    mean = running_mean.explain(beta=_BETA_1, mean=0.0, slope=slope)
-    square = running_square.explain(beta=_BETA_2, square=0.0, slope=slope)
+def check_adam() -> Finding:
+    mean = running_mean.explain(beta=_BETA_1, mean=0.0, slope=4.0)
+    square = running_square.explain(beta=_BETA_2, square=0.0, slope=4.0)
     first = unbiased_mean.explain(mean=mean.value, beta=_BETA_1, step=1)
     second = unbiased_square.explain(square=square.value, beta=_BETA_2, step=1)
-    step = scaled_step.explain(weight=weight, rate=_RATE, direction=first.value, square=second.value, epsilon=1e-8)
-    return Finding(
-        f"the first step from 1, gradient 4, rate 0.1, leads to {step.value:.6g}: by the rate, whatever the gradient",
-        abs(step.value - 0.9) < 1e-8,
-        (mean, square, first, second, step),
-    )
+    step = scaled_step.explain(weight=1.0, rate=_RATE, direction=first.value, square=second.value, epsilon=1e-8)
+    found = message("lecture.M6.found", weight=step.value)
+    return Finding(found, abs(step.value - 0.9) < 1e-8, (mean, square, first, second, step))
 
 
-def steep_and_flat() -> Finding:
+def check_steep_and_flat() -> Finding:
     slopes = (100.0, 1.0)
     plain = [1 - float(plain_step(weight=1.0, rate=0.001, direction=slope)) for slope in slopes]
     adaptive = [
@@ -43,21 +39,27 @@ def steep_and_flat() -> Finding:
     ]
     without, momentum = _steps_off_a_saddle(0.0), _steps_off_a_saddle(0.9)
     return Finding(
-        f"slopes of 100 and 1: SGD moves {plain[0]:.3g} and {plain[1]:.3g}, RMSProp and Adam {adaptive[0]:.3g} and "
-        f"{adaptive[1]:.3g}; SGD leaves a saddle in {without:,} steps, with momentum in {momentum:,}",
+        message(
+            "lecture.M7.found",
+            sgd_steep=plain[0],
+            sgd_flat=plain[1],
+            steep=adaptive[0],
+            flat=adaptive[1],
+            plain=float(without),
+            momentum=float(momentum),
+        ),
         plain[0] > 99 * plain[1] and abs(adaptive[0] - adaptive[1]) < 1e-6 and without > 2 * momentum,
         (
             plain_step.explain(weight=1.0, rate=0.001, direction=100.0),
             scaled_step.explain(weight=1.0, rate=0.1, direction=100.0, square=1e4, epsilon=1e-8),
         ),
-        "The rate is 0.001 for SGD and 0.1 for the others. The saddle is that of x² − y², halved, from y = 10⁻⁶ to 1 "
-        "at a rate of 0.01, with a momentum of 0.9.",
+        message("lecture.M7.how"),
         shown=tuple(f"tensor([{steep:.3g}, {flat:.3g}])" for steep, flat in (plain, adaptive)),
     )
 
 
 def _steps_off_a_saddle(momentum: float) -> int:
-    """Steps of SGD along the falling direction of (x² − y²) ∕ 2, from 10⁻⁶ to 1."""
+    """Return the steps of SGD along the falling direction of (x² − y²) / 2, from 10⁻⁶ to 1."""
     place, direction, steps = 1e-6, 0.0, 0
     while place < 1:
         direction = momentum * direction - place
@@ -65,31 +67,31 @@ def _steps_off_a_saddle(momentum: float) -> int:
     return steps
 
 
-def moments() -> Finding:
+def check_moments() -> Finding:
     mean, square = 0.0, 0.0
     for step in range(100):
         slope = 1.0 if step % 2 == 0 else -1.0
         mean = float(running_mean(beta=_BETA_1, mean=mean, slope=slope))
         square = float(running_square(beta=_BETA_2, square=square, slope=slope))
     return Finding(
-        f"after 100 gradients of +1 and −1 in turn the first moment is {abs(mean):.3f} off 0, the second {square:.3f}",
+        message("lecture.M16.found", mean=abs(mean), square=square),
         abs(mean) < 0.06 < square,
         (
             running_mean.explain(beta=_BETA_1, mean=0.1, slope=-1.0),
             running_square.explain(beta=_BETA_2, square=0.001, slope=-1.0),
         ),
+        message("lecture.M16.how"),
         shown=(f"tensor([{1 - _BETA_1:.1g}, {_BETA_1 - 1:.1g}])", "None"),
-        how="Signs cancel in the first, which averages gradients, and not in the second, which averages their squares.",
     )
 
 
-def sums_of_squares() -> Finding:
+def check_adagrad() -> Finding:
     total, mean = 0.0, 0.0
     for _ in range(3):
         total = float(squares_summed(total=total, slope=2.0))
         mean = float(running_square(beta=0.99, square=mean, slope=2.0))
     return Finding(
-        f"after three gradients of 2 AdaGrad holds {total:g}, RMSProp {mean:.3g}",
+        message("lecture.M14.found", total=total, mean=mean),
         total == 12 and mean < 4,
         (
             titled("AdaGrad, the third step", squares_summed.explain(total=8.0, slope=2.0)),
@@ -98,67 +100,49 @@ def sums_of_squares() -> Finding:
     )
 
 
-def decay() -> Finding:
+def check_weight_decay() -> Finding:
     shrunk = decayed.explain(weight=1.0, rate=0.1, decay=0.01)
-    return Finding(
-        f"with a gradient of 0 Adam leaves a weight of 1 as it is; AdamW makes it {shrunk.value:g}",
-        shrunk.value == 0.999,
-        (shrunk,),
-        how="At torch’s usual decay of 0.01 and a rate of 0.1. The five equations have no term of it.",
-    )
+    found = message("lecture.M15.found", weight=shrunk.value)
+    return Finding(found, shrunk.value == 0.999, (shrunk,), message("lecture.M15.how"))
 
 
-def grown_outputs() -> Finding:
+def check_initialization() -> Finding:
     spread: dict[int, float] = {}
     for width in (64, 1024, 16384):
         rng = np.random.default_rng(0)
         outputs = rng.standard_normal((64, width)) @ rng.standard_normal((width, 64))
         spread[width] = float(np.sqrt(np.mean(outputs**2)))
-    text = ", ".join(f"{width:,} wide {size:.3g}" for width, size in spread.items())
+    small, middle, large = spread.values()
     ratios = [size / width**0.5 for width, size in spread.items()]
     return Finding(
-        f"size of x @ w with entries of unit normal: {text}",
+        message("lecture.M10.found", small=small, middle=middle, large=large),
         all(0.7 < ratio < 1.3 for ratio in ratios),
+        how=message("lecture.M10.how", ratios=[f"{ratio:.2f}" for ratio in ratios]),
         shown=(f"{output_scale(1.0, 1024):g}",),
-        how="Drawn by numpy with the seed 0. The sum of n products of unit variance has variance n, so its size is √n; "
-        f"divided by √n it is {', '.join(f'{ratio:.2f}' for ratio in ratios)}.",
     )
 
 
-def three_generators() -> Finding:
-    first, again, other = (np.random.default_rng(seed).random() for seed in (0, 0, 1))
+def check_seeds() -> Finding:
+    first, again, other = (f"{np.random.default_rng(seed).random():.4f}" for seed in (0, 0, 1))
     return Finding(
-        f"numpy with seed 0 draws {first:.4f}, again {again:.4f}, with seed 1 {other:.4f}",
+        message("lecture.M11.found", first=first, again=again, other=other),
         first == again != other,
+        how=message("lecture.M11.how"),
         shown=("torch repeats",),
-        how="torch, numpy and Python’s random each have a generator of their own, which no other’s seed moves. "
-        "Several uses of one library want a generator each, so that one more draw here moves nothing there.",
     )
 
 
-def gradient_by_hand() -> Finding:
-    x, w = np.array([1.0, 2.0, 3.0]), np.ones(3)
+def check_gradient() -> Finding:
+    x, w, nudge = np.array([1.0, 2.0, 3.0]), np.ones(3), 1e-6
     predicted = float(x @ w)
     gradient = (predicted - 5) * x
-    nudge = 1e-6
     numeric = [
         (0.5 * (float(x @ (w + nudge * unit)) - 5) ** 2 - 0.5 * (predicted - 5) ** 2) / nudge for unit in np.eye(3)
     ]
+    whole = [int(one) for one in gradient]
     return Finding(
-        f"x·w = {predicted:g}, so the gradient is ({predicted:g} − 5) · x = {tuple(gradient.tolist())}",
+        message("lecture.M12.found", predicted=predicted, gradient=str(tuple(whole))),
         gradient.tolist() == [1, 2, 3] and np.allclose(numeric, gradient, atol=1e-4),
-        shown=(f"tensor({[int(one) for one in gradient]})", "None"),
-        how="By hand, and by nudging each weight by a millionth. x has no .grad because nobody asked for one, and the "
-        "prediction has none because it is no leaf.",
-    )
-
-
-def ids_in_four_bytes() -> Finding:
-    two, four = (token_bytes.explain(tokens=1.4e12, each=each) for each in (2, 4))
-    return Finding(
-        f"1.4T tokens in int32 are {four.text}, in uint16 {two.text}",
-        four.value == 2 * two.value,
-        (two, four),
-        shown=(str(two.text), str(four.text)),
-        how="An .npy file begins with a header of 128 B or more, which memmap reads as tokens. np.load skips it.",
+        how=message("lecture.M12.how"),
+        shown=(f"tensor({whole})", "None"),
     )

@@ -85,8 +85,8 @@ class Matrix:
 class Product:
     """One matrix product of a training step: left @ right = out.
 
-    of: the layer it belongs to. purpose: what it is for. sums: the same in indices. needed: whether a training step
-    needs it; only the gradient of x is not.
+    of: the layer it belongs to. sums: the same in indices. needed: whether a training step needs it; only the
+    gradient of x is not.
     """
 
     left: Matrix
@@ -94,7 +94,6 @@ class Product:
     out: Matrix
     phase: Phase
     of: Layer
-    purpose: str
     sums: str
     needed: bool = True
 
@@ -149,15 +148,14 @@ class TwoLayers:
             return Matrix(f"{m.name}.grad", m.rows, m.columns, "gradients")
 
         return (
-            Product(x, w1, h1, "forward", "w1", "first layer", "h1[i, j] = Σₗ x[i, l] · w1[l, j]"),
-            Product(h1, w2, h2, "forward", "w2", "second layer", "h2[i, k] = Σⱼ h1[i, j] · w2[j, k]"),
+            Product(x, w1, h1, "forward", "w1", "h1[i, j] = Σₗ x[i, l] · w1[l, j]"),
+            Product(h1, w2, h2, "forward", "w2", "h2[i, k] = Σⱼ h1[i, j] · w2[j, k]"),
             Product(
                 turned(h1),
                 grad(h2),
                 grad(w2),
                 "backward",
                 "w2",
-                "gradient of w2",
                 "w2.grad[j, k] = Σᵢ h1[i, j] · h2.grad[i, k]",
             ),
             Product(
@@ -166,7 +164,6 @@ class TwoLayers:
                 grad(h1),
                 "backward",
                 "w2",
-                "gradient of its input h1",
                 "h1.grad[i, j] = Σₖ w2[j, k] · h2.grad[i, k]",
             ),
             Product(
@@ -175,7 +172,6 @@ class TwoLayers:
                 grad(w1),
                 "backward",
                 "w1",
-                "gradient of w1",
                 "w1.grad[l, j] = Σᵢ x[i, l] · h1.grad[i, j]",
             ),
             Product(
@@ -184,7 +180,6 @@ class TwoLayers:
                 grad(x),
                 "backward",
                 "w1",
-                "gradient of the data x",
                 "x.grad[i, l] = Σⱼ w1[l, j] · h1.grad[i, j]",
                 needed=False,
             ),

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.lecture.deck import DeckError
+from core.messages import message
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
 from pages.common.registry import (
@@ -31,7 +32,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from pages.common.slides import Slides, leave, on_deck, slides, steps
+from pages.common.slides import Slides, deck_slide, offer_return, slides, steps_html, turn
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
@@ -82,15 +83,11 @@ _PLACE: ContextVar[DeltaGenerator | None] = ContextVar("place of the bar", defau
 def switch() -> None:
     """The switch itself, in the menu."""
     st.toggle(
-        "Projector",
+        message("slides.switch"),
         key=PROJECTOR,
         bind="query-params",
-        on_change=leave,
-        help="The answer and its picture alone, in large type; the key **P** does the same. Then **←** and **→**, or "
-        "**Page Up** and **Page Down**, step through what you typed, the page’s presets and its tour; with a plan of "
-        "your own, through what each page says of it. **Shift** with an arrow goes to the next page. **Esc** leaves, "
-        "and what you typed is back. The address carries it. The browser’s Back leaves a page at once, whatever was "
-        "changed on it.",
+        on_change=turn,
+        help=message("slides.switch_help"),
     )
 
 
@@ -110,14 +107,14 @@ def bar(inputs: Inputs) -> Slides | None:
     """Draw the bar, and say which slide of the page it names; None where nobody projects."""
     place = _PLACE.get()
     if place is None:
-        return None
+        return offer_return(inputs)
     page, result, deck, wrong = inputs.page, slides(inputs), None, ""
     try:
-        deck = on_deck()
+        deck = deck_slide()
     except DeckError as problem:
         wrong = str(problem)
-    rest = deck.bar if deck else _rest(result)
-    shown = f' data-deck-slide="{deck.here}"' if deck else ""
+    rest = deck.bar_html if deck else _rest(result)
+    shown = deck.attributes if deck else ""
     place.html(
         f'<div class="np-bar" data-slides="{result.count}"{shown}><h1>{html.escape(page.h1)}</h1>{rest}</div>'
         f"<style>{only(page, part_shown(page))}</style>"
@@ -134,10 +131,12 @@ def _rest(result: Slides) -> str:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)
         ways = [f'data-page="{pages[to % len(pages)].url_path}"' for to in (at - 1, at + 1)]
-        return steps(f"Your plan, {at + 1} of {len(pages)}", ways, result.name)
+        where = message("slides.plan", here=at + 1.0, count=float(len(pages)))
+        return steps_html(where, ways, result.name)
     before = " disabled" if result.here == 0 else ""  # after the last comes the first
     ways = [f'data-step="{result.here - 1}"{before}', f'data-step="{(result.here + 1) % result.count}"']
-    return steps(f"{result.here + 1} of {result.count}", ways, result.name)
+    where = message("slides.position", here=result.here + 1.0, count=float(result.count))
+    return steps_html(where, ways, result.name)
 
 
 def room(key: str) -> int:

@@ -1,6 +1,7 @@
-"""The slides of a page on a projector, the page as it was typed, its presets and the stops of its tour; and of a deck.
+"""The slides of a page on a projector: the page as entered, its presets, and its tour; and the slides of a deck.
 
-Whatever slide is shown, what was typed is kept: it comes back with its slide, and when the projector is left.
+The inputs are kept while other slides are shown. They return with the first slide and when the projector is left.
+Turning it on again with unchanged inputs returns to the slide that was left.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from core.lecture.deck import DeckError, lecture_slides
+from core.messages import message
 from core.planning.comparison.entry import Entry, examples
 from pages.common import comparison_list
 from pages.common.inputs import HELD, Inputs, PresetButton
@@ -23,8 +25,10 @@ from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, Stop
 from pages.common.widgets import text_of
 
-AS_TYPED = "As typed"
-_STANDS = "projector:slides"
+AS_ENTERED = message("slides.as_entered")
+_STANDS, _LEFT, _RESUME = "projector:slides", "projector:left", "projector:resume"
+"""Keys of session state: slide and inputs by page, the same where it was left, and what a return to it calls."""
+
 _GOOD = ":good"
 """How the keys end of what a page read last."""
 
@@ -94,12 +98,12 @@ class Slides:
     def name(self) -> str:
         """What the slide that is shown says; of a preset that was changed on the wall, that it was."""
         if not self.here:
-            return AS_TYPED
+            return AS_ENTERED
         step = self._steps[self.here - 1]
         name, still = (
             (step.name, step.is_current()) if isinstance(step, PresetButton) else (step.says, _shown(self.inputs, step))
         )
-        return name if still else f"{name}, changed"
+        return name if still else message("slides.changed", name=name)
 
     def take(self, index: object) -> None:
         """In a callback: show the slide ``index``. A preset changes what was typed; a stop is what its link opens."""
@@ -145,12 +149,28 @@ def typed_plan(inputs: Inputs) -> dict[str, str]:
     return {name: text_of(inputs.form[name], typed.values[key]) for name, key in keys.items() if key in typed.values}
 
 
-def leave() -> None:
-    """In the callback of the switch: what was typed comes back on every page."""
+def offer_return(inputs: Inputs) -> None:
+    """Let the switch return to the slide of this page that was left, unless its inputs have changed since."""
+
+    def resume() -> None:
+        here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, None))
+        now = TypedPage.on(inputs)
+        if left == now.values and 0 < here < Slides(inputs, here, now).count:
+            st.session_state[_STANDS] = {}
+            Slides(inputs, 0, now).take(here)
+
+    st.session_state[_RESUME] = resume
+
+
+def turn() -> None:
+    """In the callback of the switch: restore the inputs of every page, or return to the slide that was left."""
     stands: dict[str, tuple[int, TypedPage]] = st.session_state.pop(_STANDS, {})
     for page, (here, typed) in stands.items():
         if here:
             typed.put(address=page == next(reversed(stands)))
+    st.session_state.setdefault(_LEFT, {}).update({page: (here, one.values) for page, (here, one) in stands.items()})
+    if not stands and (resume := st.session_state.get(_RESUME)):
+        resume()
 
 
 def _opened_at(inputs: Inputs) -> int:
@@ -168,59 +188,68 @@ def _shown(inputs: Inputs, stop: Stop) -> bool:
     return all(inputs.address_texts.get(inputs.key(name), "") == text for name, text in stop.fields.items())
 
 
-def steps(where: str, ways: Sequence[str], says: str) -> str:
-    """The rest of a bar as HTML: where it stands, the steps back and on by what their buttons carry, and the preset."""
+def steps_html(where: str, ways: Sequence[str], says: str) -> str:
+    """Return the rest of a bar: the position, buttons with the attributes ``ways``, and what the slide says."""
+    labels = (message("slides.previous"), message("slides.next"))
     buttons = "".join(
-        f'<button type="button" class="{kind}" {way} aria-label="{words} slide">{sign}</button>'
-        for kind, way, words, sign in zip(("prev", "next"), ways, ("Previous", "Next"), "←→", strict=True)
+        f'<button type="button" class="{kind}" {way} aria-label="{label}">{sign}</button>'
+        for kind, way, label, sign in zip(("prev", "next"), ways, labels, "←→", strict=True)
     )
+    leave = f'<button type="button" class="leave">{message("slides.leave")}</button>'
     return (
-        f'<span>{where}</span><nav>{buttons}<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-slide" aria-live="polite">{html.escape(says)}</p>'
+        f'<span>{where}</span><nav>{buttons}{leave}</nav><p class="np-slide" aria-live="polite">{html.escape(says)}</p>'
     )
 
 
 DECK, SLIDE, LECTURES = "deck", "slide", "lecture"
 """Parameters of an address, the deck and the slide, from 1; and the name of the lecture's deck."""
 
-OTHER_DECK = "The link is of a deck of one’s own. Only the lecture’s deck can be shown."
-
 
 def slide_address(number: int) -> str:
-    """Where the slide ``number`` of the lecture, from 1, is shown."""
+    """Return the address of the slide ``number`` of the lecture, from 1."""
     link = lecture_slides()[number - 1].link
     others = {PROJECTOR: "true", DECK: LECTURES, SLIDE: str(number)}
     return address(PAGE[link.page], link.fields, others, at=link.at)
 
 
 @dataclass(frozen=True, slots=True)
-class OnDeck:
-    """A slide of the lecture that is on the wall. here: its number, from 1."""
+class DeckSlide:
+    """A slide of the lecture that is shown. here: its number, from 1."""
 
     here: int
 
     @property
-    def bar(self) -> str:
-        """The rest of the bar as HTML: where it stands, the steps, and the question that covers the page at first."""
+    def attributes(self) -> str:
+        """Return the attributes of the bar: the slide's number, and the addresses of the first and last slide."""
+        ends = " ".join(f'data-{key}="{_address(to)}"' for key, to in (("home", 1), ("end", len(lecture_slides()))))
+        return f' data-deck-slide="{self.here}" {ends}'
+
+    @property
+    def bar_html(self) -> str:
+        """Return the rest of the bar, with the question that covers the page at first."""
         slide, count = lecture_slides()[self.here - 1], len(lecture_slides())
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
-        ways = [_way(to) if 1 <= to <= count else 'data-href="" disabled' for to in (self.here - 1, self.here + 1)]
-        return steps(f"{self.here} of {count}", ways, slide.headline) + ask
+        ways = [
+            f'data-href="{_address(to)}"' if 1 <= to <= count else 'data-href="" disabled'
+            for to in (self.here - 1, self.here + 1)
+        ]
+        where = message("slides.position", here=float(self.here), count=float(count))
+        return steps_html(where, ways, slide.headline) + ask
 
 
-def _way(to: int) -> str:
-    return f'data-href="{html.escape(slide_address(to), quote=True)}"'
+def _address(number: int) -> str:
+    return html.escape(slide_address(number), quote=True)
 
 
-def on_deck() -> OnDeck | None:
-    """The slide that the address names; None where it names none. Raises `DeckError` where there is no such slide."""
+def deck_slide() -> DeckSlide | None:
+    """Return the slide that the address names, or None where it names none. Raises `DeckError` for an unknown one."""
     name, number = st.query_params.get(DECK, ""), st.query_params.get(SLIDE, "")
     if not name or not number:
         return None
     if name != LECTURES:
-        raise DeckError(OTHER_DECK)
+        raise DeckError(message("lecture.deck.other"))
     count = len(lecture_slides())
     here = {str(one): one for one in range(1, count + 1)}.get(number)
     if here is None:
-        raise DeckError(f"The deck has {count} slides; “{number[:12]}” is none of them.")
-    return OnDeck(here)
+        raise DeckError(message("lecture.deck.none", slides=float(count), typed=number[:12]))
+    return DeckSlide(here)

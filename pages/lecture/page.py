@@ -1,4 +1,4 @@
-"""The lecture, checked: each claim, the value recomputed by core, a verdict, and a link that opens it."""
+"""The lecture, checked: each claim, the value that core recomputes, a verdict, and a link to the evidence."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -6,15 +6,17 @@ from functools import partial
 import streamlit as st
 
 from core.fields import Form, choice, switch
-from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, Finding, findings, summary
-from core.lecture.claims import DOCUMENTS, Example
+from core.lecture.catalogue import CLAIMS, findings
+from core.lecture.claims import GROUPS, VERDICTS, Claim, Example
+from core.messages import message
 from core.sources import CS336
+from core.views.lecture.text import answer_text
 from pages.common import show
 from pages.common.experiments.panel import draw_experiments, switches
 from pages.common.inputs import Inputs
 from pages.common.registry import LECTURE, PAGE, TENSORS
 from pages.common.theme import projecting
-from pages.lecture.deck import deck
+from pages.lecture.deck import deck_panel
 from pages.lecture.matmul import FIELDS, matmul_panel
 
 ALL = "All"
@@ -25,26 +27,24 @@ ROLE = {
     "convention": "master",
     "needs care": "gradients",
 }
-_WHOLE = 40  # claims that are shown with their whole statement; more are named, so that a page can be scanned
-_SIGNS = {"needs care": "!"}
+_WHOLE = 40  # claims that are shown with their statements; more are only named, so that the page can be scanned
 
-
-TOPIC = choice("topic", "Topic", [*GROUPS, ALL], GROUPS[0], few=True)
-VERDICT = choice("verdict", "Verdict", [ALL, *VERDICTS], ALL)
+TOPIC = choice("topic", message("lecture.field.topic"), [*GROUPS, ALL], GROUPS[0], few=True)
+VERDICT = choice("verdict", message("lecture.field.verdict"), [ALL, *VERDICTS], ALL)
 CLAIM = choice(
     "claim",
-    "Claim",
+    message("lecture.field.claim"),
     [ALL, *CLAIMS],
     ALL,
     short=[ALL, *(f"{claim.number} {claim.name}" for claim in CLAIMS.values())],
 )
-WRONG = switch("wrong", "Wrong in the notes", False, help="With lines of code that show it, run here and now.")
-PANEL = switch("linear", "From one matmul to 6ND", False, part="panels")
-GIVE = switch("deck", "Give the lecture: slides across pages, with notes", False, part="panels")
+WRONG = switch("wrong", message("lecture.field.wrong"), False, help=message("lecture.field.wrong_help"))
+PANEL = switch("linear", message("lecture.panel.linear"), False, part="panels")
+GIVE = switch("deck", message("lecture.panel.deck"), False, part="panels")
 
 
 def _every_topic(texts: Mapping[str, str]) -> Mapping[str, str]:
-    """A claim alone, and what is wrong, are looked for under every topic, where none is named."""
+    """Search a single claim, and corrections, under every topic where the link names none."""
     wide = texts.get(WRONG.id) == "true" or texts.get(CLAIM.id, ALL) != ALL
     return {TOPIC.id: ALL} if wide and TOPIC.id not in texts else {}
 
@@ -53,7 +53,7 @@ FORM = Form("l", (TOPIC, VERDICT, CLAIM, WRONG, PANEL, GIVE, *FIELDS, *switches(
 
 
 def page() -> None:
-    """Filters, the verdicts in one sentence, and the table of claims."""
+    """Draw the filters, the claims with their verdicts, and the panels."""
     inputs = Inputs(LECTURE, FORM)
     inputs.draw(TOPIC, changed=partial(inputs.put, CLAIM.id, ALL))
     cells = st.columns([1, 2, 1], vertical_alignment="bottom")
@@ -71,11 +71,11 @@ def page() -> None:
         and (not wrong or claim.verdict == "needs care")
     ]
     if claims and projecting():
-        _slide(claims, findings())
+        _slide(claims)
     elif claims:
         _answer(claims)
     else:
-        show.answer("No claim matches these filters.", "Set one of them back to “All”.")
+        show.answer(message("lecture.answer.none"), message("lecture.answer.none_detail"))
     if (wrong or wanted != ALL) and not projecting():
         _examples(claims)
     with inputs.panel(PANEL.id, PANEL.label) as opened:
@@ -84,55 +84,55 @@ def page() -> None:
     draw_experiments(inputs)
     with inputs.panel(GIVE.id, GIVE.label) as opened:
         if opened.open:
-            deck()
-    places = "; ".join(f"**{name}**, {document}" for name, document in DOCUMENTS.items())
-    show.note(f"The claims are put in our words, in the lecture’s order. Where they stand: {places}.")
+            deck_panel()
+    show.note(message("lecture.documents"))
     show.source(CS336)
     show.footer(inputs)
 
 
-def _slide(claims: Sequence[Claim], by_claim: Mapping[str, Finding]) -> None:
-    """What fits a wall: one claim with what came out, several by their numbers."""
+def _slide(claims: Sequence[Claim]) -> None:
+    """Draw what fits a wall: one claim with its finding, or several by their numbers."""
     if len(claims) == 1:
         (claim,) = claims
-        show.answer(f"{by_claim[claim.id].value.rstrip('.')}: **{claim.verdict}**.")
+        found = message("lecture.slide.found", finding=findings()[claim.id].value, verdict=claim.verdict)
+        show.answer(found)
+        columns = (message("lecture.heading.claim"), message("lecture.heading.verdict"))
         row = (show.remarked(claim.text, claim.remark), show.badge(claim.verdict, ROLE[claim.verdict]))
-        show.small_table(("The lecture", "Verdict"), [row], words=None)
+        show.small_table(columns, [row], words=None)
         return
-    show.answer(summary(claims))
+    show.answer(answer_text(claims))
     topics: list[tuple[str, show.Html]] = []
     for group in GROUPS:
         of_group = [claim for claim in claims if claim.group == group]
-        words = (show.badge(f"{one.number} {_SIGNS.get(one.verdict, '✓')}", ROLE[one.verdict]) for one in of_group)
-        if of_group:
-            topics.append((group, show.Html(" ".join(words))))
-    show.small_table(("Topic", "Claims: ✓ stands, ! needs care"), topics, words=None)
+        marks = ((one, "!" if one.verdict == "needs care" else "✓") for one in of_group)
+        badges = (show.badge(f"{one.number} {mark}", ROLE[one.verdict]) for one, mark in marks)
+        topics += [(group, show.Html(" ".join(badges)))] if of_group else []
+    show.small_table((message("lecture.heading.topic"), message("lecture.heading.marks")), topics, words=None)
 
 
 def _answer(claims: Sequence[Claim]) -> None:
-    """How many stand, and each with what was found."""
-    by_claim = findings()
-    contradicted = [claim.number for claim in claims if not by_claim[claim.id].confirms]
-    part = "" if len(claims) == len(CLAIMS) else f" {summary(tuple(CLAIMS.values())).replace('Of', 'In all, of')}"
-    show.answer(
-        summary(claims) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
-        "Every verdict is checked by computing it: "
-        + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
-        + f".{part}",
-    )
+    """Draw how many claims need care, and each claim with its finding."""
+    found = findings()
+    show.answer(answer_text(claims), message("lecture.answer.detail"))
     brief = len(claims) > _WHOLE
     if brief:
-        show.note("In short; a topic, a verdict or a claim alone shows each statement, where it stands and the remark.")
+        show.note(message("lecture.brief"))
     with st.container(key="l_brief" if brief else "l_whole"):
         show.small_table(
-            ("No.", show.Column("Claim", whole=brief), "Recomputed now", "Verdict", "Try it"),
+            (
+                message("lecture.heading.number"),
+                show.Column(message("lecture.heading.claim"), whole=brief),
+                message("lecture.heading.found"),
+                message("lecture.heading.verdict"),
+                message("lecture.heading.evidence"),
+            ),
             [
                 (
                     claim.number,
                     claim.name if brief else show.remarked(claim.text, claim.stands_in),
-                    by_claim[claim.id].value if brief else show.remarked(by_claim[claim.id].value, claim.remark),
+                    found[claim.id].value if brief else show.remarked(found[claim.id].value, claim.remark),
                     show.badge(claim.verdict, ROLE[claim.verdict]),
-                    _opens(claim),
+                    _evidence_link(claim),
                 )
                 for claim in claims
             ],
@@ -140,23 +140,22 @@ def _answer(claims: Sequence[Claim]) -> None:
         )
     show.how_each(
         lambda: [
-            show.DerivationPart(claim.number, claim.name, by_claim[claim.id].how, by_claim[claim.id].explanations)
-            for claim in claims
+            show.DerivationPart(one.number, one.name, found[one.id].how or "", found[one.id].explanations)
+            for one in claims
         ],
         key="lecture:how",
     )
 
 
 def _examples(claims: Sequence[Claim]) -> None:
-    """Lines of code that show each claim, or what is wrong with it, and what they print here and now."""
+    """Draw the code that shows each claim, and its output now."""
     for claim in claims:
         if claim.example and len(claims) == 1:
             with show.question(f"{claim.number} {claim.text}"):
                 _example(claim, claim.example)
         elif claim.example:
-            with show.fold(
-                f"{claim.number} Lines that show it: {claim.name}", key=f"lecture:lines:{claim.id}"
-            ) as lines:
+            title = message("lecture.code.title", number=claim.number, name=claim.name)
+            with show.fold(title, key=f"lecture:lines:{claim.id}") as lines:
                 if lines.open:
                     _example(claim, claim.example)
 
@@ -166,13 +165,13 @@ def _example(claim: Claim, example: Example) -> None:
     st.code(example.output(), language=None, wrap_lines=True)
     show.note(claim.remark)
     if example.on_tensors:
-        show.next_page("Step by step in Tensor views", TENSORS, {"x": example.code})
+        show.next_page(message("lecture.code.open"), TENSORS, {"x": example.code})
 
 
-def _opens(claim: Claim) -> str:
-    """The link to the page that shows the claim; where none does, to the lines that do."""
+def _evidence_link(claim: Claim) -> str:
+    """Return the link to the page that shows the claim, or to its code where no page does."""
     if claim.link is None:
-        return show.link("its code", LECTURE, {"claim": claim.id})
+        return show.link(message("lecture.code.link"), LECTURE, {"claim": claim.id})
     page = PAGE[claim.link.page]
     return show.link(page.title, page, claim.link.fields, at=claim.link.at)
 

@@ -12,6 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core.messages import message
 from pages.common import show
 from pages.common.links import key_of
 from pages.common.registry import (
@@ -32,13 +33,14 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from pages.common.slides import AS_TYPED
+from pages.common.slides import AS_ENTERED
 from pages.common.theme import PROJECTOR
 from pages.common.tours import TOUR, TOURS, hrefs
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
 
 _STEP = "test:step"
+CHANGED = message("slides.changed", name="")
 
 TYPED: Mapping[str, Mapping[str, str]] = {
     HOME.id: {"n": "13B", "k": "16", "x": "nonsense", "prec": "fp32"},
@@ -148,7 +150,7 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
     before = standing(app, page)
     turn(app, on=True)
     typed, panels = standing(app, page), fields(app).items() & {(name, "true") for name in fields(app)}
-    assert slide(app) == AS_TYPED
+    assert slide(app) == AS_ENTERED
     presets = slides(app) - 1 - len(TOURS[page.id])
     for index in range(1, slides(app)):
         go(app, index)
@@ -158,11 +160,11 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
             (_, _, query) = hrefs(page)[index - presets - 1].partition("?")
             assert {**fields(app), "plans": ""} == {**fields(opened(page, query)), "plans": ""}, "as its link opens it"
         else:
-            assert not slide(app).endswith("changed"), "it is not what it says"
-        assert slide(app) != AS_TYPED
+            assert not slide(app).endswith(CHANGED), "it is not what it says"
+        assert slide(app) != AS_ENTERED
         if index % 3 == 0 or index == 1:
             go(app, 0)
-            assert slide(app) == AS_TYPED
+            assert slide(app) == AS_ENTERED
             assert standing(app, page) == typed
     if presets:
         go(app, 1)
@@ -177,7 +179,7 @@ def test_leaving_brings_back_every_page_that_was_stepped_through() -> None:
     turn(app, on=True)
     go(app, 2)
     app.switch_page(FLOATS.path).run()
-    assert slide(app) == AS_TYPED
+    assert slide(app) == AS_ENTERED
     numbers = standing(app, FLOATS)
     go(app, slides(app) - 1)
     turn(app, on=False)
@@ -186,15 +188,29 @@ def test_leaving_brings_back_every_page_that_was_stepped_through() -> None:
     assert standing(app, COMPUTE)[:4] == budget[:4]
 
 
+def test_turning_it_on_again_returns_to_the_slide_that_was_left() -> None:
+    app = typed_on(FLOATS)
+    turn(app, on=True)
+    go(app, 2)
+    left = slide(app)
+    turn(app, on=False)
+    turn(app, on=True)
+    assert slide(app) == left
+    turn(app, on=False)
+    app.text_input(key="f_x").set_value("5").run()
+    turn(app, on=True)
+    assert slide(app) == AS_ENTERED, "a new input is what is to be shown"
+
+
 def test_a_link_to_a_stop_opens_there_and_an_edited_slide_says_so() -> None:
     stop, href = TOURS[FLOATS.id][1], hrefs(FLOATS)[1]
     app = opened(FLOATS, href.partition("?")[2])
     turn(app, on=True)
     assert slide(app) == stop.says
     app.text_input(key="f_x").set_value("2").run()
-    assert slide(app) == f"{stop.says}, changed"
+    assert slide(app) == message("slides.changed", name=stop.says)
     go(app, 0)
-    assert slide(app) == AS_TYPED
+    assert slide(app) == AS_ENTERED
     assert app.text_input(key="f_x").value == stop.fields["x"]
     assert app.query_params[TOUR][-1] == "2"
 
@@ -202,11 +218,11 @@ def test_a_link_to_a_stop_opens_there_and_an_edited_slide_says_so() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("deck=lecture&slide=99", "“99” is none of them"),
-        ("deck=lecture&slide=0001999", "“0001999” is none of them"),
-        (f"deck=lecture&slide=1{'0' * 5000}", "is none of them"),
-        ("deck=lecture&slide=<b>", "“&lt;b&gt;” is none of them"),
-        ("deck=cut&slide=1", "Only the lecture’s deck"),
+        ("deck=lecture&slide=99", "“99”"),
+        ("deck=lecture&slide=0001999", "“0001999”"),
+        (f"deck=lecture&slide=1{'0' * 5000}", f"“1{'0' * 11}”"),
+        ("deck=lecture&slide=<b>", "“&lt;b&gt;”"),
+        ("deck=cut&slide=1", message("lecture.deck.other")),
     ],
 )
 def test_a_slide_that_is_none_says_so_and_the_page_stands(query: str, said: str) -> None:
@@ -214,7 +230,7 @@ def test_a_slide_that_is_none_says_so_and_the_page_stands(query: str, said: str)
     turn(app, on=True)
     errors = [block.proto.body for block in app.get("html") if 'class="np-error' in block.proto.body]
     assert any(said in error for error in errors)
-    assert slide(app) == AS_TYPED
+    assert slide(app) == AS_ENTERED
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.plans], ids=lambda page: page.id)
@@ -225,7 +241,7 @@ def test_with_a_plan_of_ones_own_every_slide_is_that_plan(page: PageSpec) -> Non
     turn(app, on=True)
     (bar,) = (block.proto.body for block in app.get("html") if 'class="np-bar"' in block.proto.body)
     assert f'class="next" data-page="{there.url_path}"' in bar
-    assert f"Your plan, {plans.index(page) + 1} of {len(plans)}" in bar
+    assert message("slides.plan", here=plans.index(page) + 1.0, count=float(len(plans))) in bar
     app = opened(page, "")
     turn(app, on=True)
     assert "data-page" not in "".join(block.proto.body for block in app.get("html"))

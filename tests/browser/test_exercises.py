@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.exercises.path import path
+from core.messages import message
 from pages.common.registry import EXERCISES
 from tests.browser.conftest import settle
 
@@ -20,19 +21,19 @@ def test_what_was_chosen_on_the_path_is_there_on_the_next_visit(open_page: Calla
     for box in ("Topics", "Sheet"):  # the path is the same for everybody
         expect(page.get_by_label(box, exact=True)).to_be_hidden()
     page.locator("form, [data-testid=stForm]").first.locator("label").filter(
-        has=page.get_by_text(first.options[first.answer], exact=True)
+        has=page.get_by_text(first.solution, exact=True)
     ).first.click()
-    page.get_by_role("button", name="Reveal").first.click()
-    expect(page.locator(".np-answer")).to_contain_text("1 of 1 right so far")
+    page.get_by_role("button", name=message("exercises.button.reveal")).first.click()
+    expect(page.locator(".np-answer")).to_contain_text("1 of 1 right")
     page.wait_for_function("() => localStorage.getItem('napkin:steps')")
     for link in ("", there):  # another page, and then the path anew, whose link knows nothing
         page.goto(f"{server}/{link}")
-    expect(page.locator(".np-answer")).to_contain_text("1 of 1 right so far")
+    expect(page.locator(".np-answer")).to_contain_text("1 of 1 right")
     settle(page)
-    assert f"steps={first.answer}" in page.url
-    page.get_by_role("button", name="Start over").click()
-    expect(page.locator(".np-answer")).to_contain_text("Choose before you reveal")
+    assert f"steps={first.right_answer}" in page.url
+    page.get_by_role("button", name=message("exercises.button.start_over")).click()
+    expect(page.locator(".np-answer")).to_contain_text(message("exercises.progress.none"))
     settle(page)
     page.goto(f"{server}/{there}")
     settle(page)
-    expect(page.locator(".np-answer")).to_contain_text("Choose before you reveal")
+    expect(page.locator(".np-answer")).to_contain_text(message("exercises.progress.none"))

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from core.lecture.catalogue import CLAIMS
 from core.lecture.deck import lecture_slides
+from core.messages import message
 from pages.common.figures import LEAST
 from pages.common.registry import LECTURE, TENSORS
 from pages.common.slides import slide_address
@@ -28,9 +29,10 @@ def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable
     page = open_page(f"{LECTURE.url_path}?l_topic=All")
     topic = open_page(LECTURE.url_path)
     rows = downloaded(topic, topic.locator(".np-tabled").first)
-    third = next(row for row in rows if row["No."] == "1.3")
-    assert (third["Recomputed now"], third["Verdict"]) == ("0x3e200000 is 0.15625", "exact")
-    assert third["Recomputed now note"].startswith("2^(124")
+    third = next(row for row in rows if row[message("lecture.heading.number")] == "1.3")
+    found = message("lecture.heading.found")
+    assert (third[found], third[message("lecture.heading.verdict")]) == ("0x3e200000 is 0.15625.", "exact")
+    assert third[f"{found} note"].startswith("2^(124")
     page.get_by_text("How is this computed").first.click()
     settle(page)
     panel = page.locator(".st-key-lecture-how")
@@ -44,7 +46,7 @@ def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., 
     """A press reveals what was asked, the next one goes on; the second window marks the slide on the wall."""
     panel = open_page(f"{LECTURE.url_path}?l_deck=true")
     with panel.context.expect_page() as opened:
-        panel.get_by_role("link", name="Start on the projector").click()
+        panel.get_by_role("link", name=message("lecture.deck.start")).click()
     wall = opened.value
     settle(wall)
     for number, slide in enumerate(SLIDES[:8], 1):
@@ -79,7 +81,7 @@ def test_a_deck_goes_across_pages_and_the_notes_follow(open_page: Callable[..., 
 
 def test_a_link_to_a_deck_of_ones_own_says_so(open_page: Callable[..., Page]) -> None:
     page = open_page(f"{LECTURE.url_path}?l_deck=true&deck=cut")
-    expect(page.locator(".np-error")).to_contain_text("Only the lecture’s deck")
+    expect(page.locator(".np-error")).to_contain_text(message("lecture.deck.other"))
     expect(page.locator(".np-notes > li")).to_have_count(len(SLIDES))
 
 

@@ -11,7 +11,7 @@ from core.glossary import appearances
 from pages.common.figures import LEAST
 from pages.common.projector import PICTURES
 from pages.common.registry import COMPARE, EXERCISES, FLOATS, HOME, PAGES
-from pages.common.slides import AS_TYPED
+from pages.common.slides import AS_ENTERED
 from pages.common.tours import TOURS
 from tests.browser.conftest import settle, still
 from tests.browser.test_all_pages import overflow, serious
@@ -108,7 +108,7 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     expect(page.locator(".np-bar h1")).to_have_text(PAGES[PAGES.index(COMPARE) + 1].h1)
     settle(page)
     typed = page.locator(".np-answer").inner_text()
-    assert preset(page) == AS_TYPED
+    assert preset(page) == AS_ENTERED
     expect(page.get_by_role("button", name="Previous slide")).to_be_disabled()
     shown = [typed]
     for key, there in (("PageDown", 1), ("ArrowRight", 2), ("PageUp", 1), ("ArrowLeft", 0)):
@@ -118,9 +118,9 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
         settle(page)
         shown.extend([page.locator(".np-answer").inner_text()] * (there == len(shown)))
         assert page.locator(".np-answer").inner_text() == shown[there]
-    assert preset(page) == AS_TYPED
+    assert preset(page) == AS_ENTERED
     page.get_by_role("button", name="Next slide").click()
-    expect(page.locator(".np-slide")).not_to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).not_to_have_text(AS_ENTERED)
     settle(page)
     page.keyboard.press("Escape")
     expect(page.locator(".np-bar")).to_have_count(0)
@@ -146,7 +146,7 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     box.fill("1e-8")
     box.press("Enter")
     expect(answer).to_contain_text("1e-8 becomes")
-    expect(page.locator(".np-slide")).to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).to_have_text(AS_ENTERED)
     box.fill("½")
     box.press("Enter")
     expect(page.locator(".np-error")).to_contain_text("For example 1/2. Still using 1e-8")
@@ -154,7 +154,7 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     settle(page)
     assert page.evaluate(SMALL, LEAST) == []
     page.keyboard.press("PageDown")
-    expect(page.locator(".np-slide")).not_to_have_text(AS_TYPED)
+    expect(page.locator(".np-slide")).not_to_have_text(AS_ENTERED)
 
 
 def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callable[..., Page]) -> None:
@@ -176,13 +176,13 @@ def test_the_keys_go_through_a_long_list_before_the_next_slide(open_page: Callab
         page.wait_for_function(f"() => {scrolled} > {places[-1]}")
         still(page)
         places.append(page.evaluate(scrolled))
-        assert preset(page) == AS_TYPED
+        assert preset(page) == AS_ENTERED
         assert places[-2] < places[-1] < places[-2] + HEIGHT
     assert len(places) > 2
     page.keyboard.press("PageUp")
     still(page)
     assert page.evaluate(scrolled) < places[-1]
-    assert preset(page) == AS_TYPED
+    assert preset(page) == AS_ENTERED
 
 
 def test_a_slide_with_a_field_of_its_own_is_left_and_come_back_to(open_page: Callable[..., Page]) -> None:

@@ -9,10 +9,11 @@ import re
 import pytest
 import torch
 
-from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Finding, findings
-from core.lecture.claims import DOCUMENTS
-from core.lecture.memory import checkpoint, largest
-from core.lecture.numbers import _summed, _trained
+from core.lecture.catalogue import CLAIMS, findings
+from core.lecture.claims import GROUPS, VERDICTS, Finding
+from core.lecture.memory import check_checkpoint, check_largest_model
+from core.lecture.numbers import sum_up, train_weight
+from core.messages import message
 from core.tensors.tracing.trace import trace
 from tests.every import every
 
@@ -41,7 +42,7 @@ def test_every_claim_says_where_it_stands_and_has_its_evidence(claim_id: str) ->
     """A page, or lines that run; what is wrong in the notes always has a counterexample of a few lines."""
     claim = CLAIMS[claim_id]
     documents = {re.match(r"\w+", place.strip())[0] for place in claim.stands_in.split(";")}  # type: ignore[index]
-    assert documents <= set(DOCUMENTS)
+    assert documents <= {"lecture", "A", "B", "C", "D"}
     assert claim.link or claim.example or claim_id == "T14"
     assert claim.example or claim.verdict != "needs care"
 
@@ -73,7 +74,8 @@ def test_a_verdict_follows_from_its_numbers_where_there_are_two() -> None:
     derived = {claim: finding.verdict for claim, finding in findings().items() if finding.verdict}
     assert len(derived) >= 5
     assert derived == {claim: CLAIMS[claim].verdict for claim in derived}
-    assert [Finding("", True, how="x", compared=(100.0, v)).verdict for v in (100.0, 100.2, 110.0, 200.0)] == [
+    said = message("lecture.M5.how")
+    assert [Finding(said, True, how=said, compared=(100.0, v)).verdict for v in (100.0, 100.2, 110.0, 200.0)] == [
         "exact",
         "holds",
         "rule of thumb",
@@ -87,18 +89,18 @@ def test_torch_confirms_the_sums(name: str, dtype: torch.dtype) -> None:
     step = torch.tensor(0.01, dtype=dtype)
     for _ in range(1000):
         total = total + step
-    assert float(total) == _summed(name, 0.01, 1000)
+    assert float(total) == sum_up(name, 0.01, 1000)
 
 
 def test_torch_confirms_the_weight_that_never_moves() -> None:
     weight = torch.ones((), dtype=torch.bfloat16)
     for _ in range(100):
         weight = (weight.double() - 1e-3).to(torch.bfloat16)
-    assert float(weight) == _trained("bf16", 1e-3, 100) == 1
+    assert float(weight) == train_weight("bf16", 1e-3, 100) == 1
 
 
 def test_a_check_can_fail() -> None:
     """The accounts behind the checks follow their inputs: other inputs give other numbers than the lecture's."""
-    assert not largest("bf16 throughout").confirms
-    assert not checkpoint(69e9).confirms
-    assert _summed("bf16", 0.01, 100) != _summed("bf16", 0.01, 1000)
+    assert not check_largest_model("bf16 throughout").confirms
+    assert not check_checkpoint(69e9).confirms
+    assert sum_up("bf16", 0.01, 100) != sum_up("bf16", 0.01, 1000)

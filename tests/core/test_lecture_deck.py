@@ -15,5 +15,6 @@ def test_the_lecture_has_25_to_30_slides_in_the_order_of_its_claims() -> None:
     assert len(set(places)) == len(places)
     assert chapters == sorted(chapters)
     assert sum(bool(slide.ask) for slide in SLIDES) >= 10
+    assert all(bool(slide.ask) == bool(slide.answer) for slide in SLIDES)
     assert all(slide.say.endswith((".", "?")) and slide.headline for slide in SLIDES)
     assert 45 <= sum(slide.minutes for slide in SLIDES) <= 90

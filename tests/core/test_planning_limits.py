@@ -48,7 +48,6 @@ from core.views.plan import text_limits, text_memory
 from core.views.report.calendar import CalendarReport, calendar_html, calendar_markdown
 from core.views.report.rows import plan_rows
 from core.views.sweep import text as sweep_text
-from tests.core.sentence_facts import says
 from tests.every import every
 
 MEETING = {"gpu": "H200 SXM", "count": "1,536", "until": "120 days", "spend": "$12M", "mw": "2 MW"}

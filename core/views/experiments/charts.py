@@ -1,4 +1,4 @@
-"""The picture of each experiment: what was found, beside what was expected where that is a curve."""
+"""The picture of each experiment: what was measured, and what was expected where that is a curve."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from core.experiments import gradient, initialisation, linear_bytes, transfer
+from core.experiments import gradient, initialization, linear_bytes, transfer
 from core.experiments.found import Found
+from core.messages import message
 from core.views.common.chart import MONO, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
 from core.views.common.palette import Palette
 
@@ -23,7 +24,7 @@ def _bars(
     title: str,
     texts: Sequence[str],
 ) -> Figure:
-    """Horizontal bars of one row for each name, its parts stacked, and a text behind each."""
+    """Return horizontal bars, one per name, with its parts stacked and a text at the end."""
     rows = np.arange(len(names), dtype=np.float64)
     totals = np.sum(np.array(list(parts.values()), dtype=np.float64), axis=0)
     top = 1.3 * max(float(totals.max()), 1e-12)
@@ -49,14 +50,14 @@ def _bars(
     )
 
 
-def _initialisation(found: Found, palette: Palette) -> Figure:
+def _initialization(found: Found, palette: Palette) -> Figure:
     looks = (
         (palette.gradients, "circle"),
         (palette.fraction, "square"),
         (palette.optimizer, "diamond"),
         (palette.master, "triangle-up"),
     )
-    widths = np.array(initialisation.WIDTHS, dtype=np.float64)
+    widths = np.array(initialization.WIDTHS, dtype=np.float64)
     shifts = {"Kaiming": 13, "truncated normal / √width": -12, "Xavier": -2}
     return figure(
         palette,
@@ -69,12 +70,14 @@ def _initialisation(found: Found, palette: Palette) -> Figure:
                 line={"color": colour, "width": 2},
                 marker={"symbol": symbol, "size": 9, "color": colour},
             )
-            for way, (colour, symbol) in zip(initialisation.DEVIATIONS, looks, strict=True)
+            for way, (colour, symbol) in zip(initialization.DEVIATIONS, looks, strict=True)
         ],
         height=_HIGH,
         margin={"l": 8, "r": _NAMES, "t": 16, "b": 8},
-        xaxis=axis(palette, "width", type="log", tickvals=widths, tickformat=",d", fixedrange=True),
-        yaxis=axis(palette, "size of the outputs", type="log", fixedrange=True, dtick=1),
+        xaxis=axis(
+            palette, message("experiments.init.x"), type="log", tickvals=widths, tickformat=",d", fixedrange=True
+        ),
+        yaxis=axis(palette, message("experiments.init.y"), type="log", fixedrange=True, dtick=1),
         annotations=[
             label(
                 palette,
@@ -87,7 +90,7 @@ def _initialisation(found: Found, palette: Palette) -> Figure:
                 yshift=shifts.get(way, 0),
                 colour=colour,
             )
-            for way, (colour, _) in zip(initialisation.DEVIATIONS, looks, strict=True)
+            for way, (colour, _) in zip(initialization.DEVIATIONS, looks, strict=True)
         ],
     )
 
@@ -109,12 +112,12 @@ def _loss(found: Found, palette: Palette) -> Figure:
         ],
         height=_HIGH,
         margin={"l": 8, "r": 8, "t": 32, "b": 8},
-        xaxis=axis(palette, "step", showgrid=False, fixedrange=True),
-        yaxis=axis(palette, "loss", type="log", dtick=3, exponentformat="e", fixedrange=True),
+        xaxis=axis(palette, message("experiments.loop.x"), showgrid=False, fixedrange=True),
+        yaxis=axis(palette, message("experiments.loop.y"), type="log", dtick=3, exponentformat="e", fixedrange=True),
         annotations=[
             label(
                 palette,
-                "line: expected · dots: torch",
+                message("experiments.loop.legend"),
                 x=1,
                 xref="paper",
                 y=1,
@@ -133,26 +136,29 @@ def _deep(found: Found, palette: Palette) -> Figure:
     totals = [sum(values[row] for values in parts.values()) for row in range(len(linear_bytes.OPTIMIZERS))]
     colours = (palette.parameters, palette.activations, palette.gradients, palette.optimizer)
     texts = [f"{total:,.0f} B" for total in totals]
-    return _bars(palette, tuple(linear_bytes.OPTIMIZERS), parts, colours, "bytes that torch holds", texts)
+    return _bars(palette, tuple(linear_bytes.OPTIMIZERS), parts, colours, message("experiments.deep.x"), texts)
 
 
 def _send(found: Found, palette: Palette) -> Figure:
     side = transfer.SIDES[-1]
     ways = ("made", "sent")
     milliseconds = [1e3 * found.numbers[f"{side} {way}"] for way in ways]
-    sent = "copied from the CPU" if found.numbers["cuda"] else "copied within memory"
+    if found.numbers["cuda"]:
+        names = message("experiments.send.row.made"), message("experiments.send.row.sent")
+    else:
+        names = message("experiments.send.row.made_cpu"), message("experiments.send.row.sent_cpu")
     return _bars(
         palette,
-        ("made on the device" if found.numbers["cuda"] else "made in memory", sent),
+        names,
         {"ms": milliseconds},
         (palette.memory_bound,),
-        f"milliseconds for {side:,} × {side:,} in fp32",
+        message("experiments.send.x", side=float(side)),
         [f"{time:.3g} ms" for time in milliseconds],
     )
 
 
 _CHARTS: Mapping[str, Callable[[Found, Palette], Figure]] = {
-    "init": _initialisation,
+    "init": _initialization,
     "loop": _loss,
     "deep": _deep,
     "send": _send,
@@ -160,5 +166,5 @@ _CHARTS: Mapping[str, Callable[[Found, Palette], Figure]] = {
 
 
 def picture(name: str, found: Found, palette: Palette) -> Figure:
-    """The figure of the experiment ``name``."""
+    """Return the figure of the experiment ``name``."""
     return _CHARTS[name](found, palette)

@@ -1,217 +1,211 @@
-"""What each experiment says: what is expected, what was found, a table of both, and how it is worked out."""
+"""Text of each experiment: what is expected, what was measured, and a table of both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.experiments import gradient, initialisation, linear_bytes, transfer
+from core.experiments import gradient, initialization, linear_bytes, transfer
 from core.experiments.found import Found
 from core.formula import Explanation
+from core.messages import Message, message
 from core.tensors.cost import tensor_bytes
-from core.units import format_quantity, significant
+from core.units import format_quantity
+from core.wording import plain
 
 Row = tuple[str, ...]
 
-_UNKNOWN = "not yet"
+PENDING = message("experiments.pending")
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentText:
-    """An experiment in words. expected: true before it has run. headings, rows: of its table, None where not run.
+    """An experiment in words. expected: before it has run. headings, rows: of its table, None where it has not run.
 
-    figures: whether its cells are.
-    code: the lines that run, where they are worth reading; explanations: the formulas behind what is expected.
+    explanations: the formulas behind the expectation. code: the lines that run, if they are worth reading. has_numbers:
+    whether all cells but the first of a row are numbers.
     """
 
-    expected: str
+    expected: Message
     headings: Row
     rows: Callable[[Found | None], list[Row]]
-    found: Callable[[Found], str]
+    found: Callable[[Found], Message]
     explanations: Callable[[], list[Explanation]]
     code: str = ""
-    figures: bool = False
+    has_numbers: bool = False
 
 
-def _three(value: float) -> str:
-    return str(significant(value, 3))
+def _initialization_rows(found: Found | None) -> list[Row]:
+    rows: list[Row] = []
+    for way in initialization.DEVIATIONS:
+        expected = [initialization.predicted(way, width) for width in initialization.WIDTHS]
+        if found:
+            pairs = zip(expected, found.series[way], strict=True)
+            cells = [message("experiments.init.cell", expected=e, measured=m) for e, m in pairs]
+        else:
+            cells = [message("experiments.init.cell_pending", expected=e) for e in expected]
+        rows.append((way, *cells))
+    return rows
 
 
-# ---------------------------------------------------------------------------------------- initialisation
-
-
-def _init_rows(found: Found | None) -> list[Row]:
-    return [
-        (
-            way,
-            *(
-                f"{_three(initialisation.predicted(way, width))} · "
-                f"{_three(found.series[way][place]) if found else _UNKNOWN}"
-                for place, width in enumerate(initialisation.WIDTHS)
-            ),
-        )
-        for way in initialisation.DEVIATIONS
-    ]
-
-
-def _init_found(found: Found) -> str:
-    first, last = found.series["unit normal"][0], found.series["unit normal"][-1]
-    kaiming = found.series["Kaiming"]
-    return (
-        f"Measured: from {initialisation.WIDTHS[0]} to {initialisation.WIDTHS[-1]:,} wide unit normal weights take the "
-        f"outputs from **{_three(first)}** to **{_three(last)}**; Kaiming’s stay between {_three(min(kaiming))} and "
-        f"{_three(max(kaiming))}."
+def _initialization_found(found: Found) -> Message:
+    normal, kaiming = found.series["unit normal"], found.series["Kaiming"]
+    return message(
+        "experiments.init.found",
+        low=float(initialization.WIDTHS[0]),
+        high=float(initialization.WIDTHS[-1]),
+        first=normal[0],
+        last=normal[-1],
+        kaiming=(min(kaiming), max(kaiming)),
     )
-
-
-# ---------------------------------------------------------------------------------------- gradient and loop
 
 
 def _loop_rows(found: Found | None) -> list[Row]:
-    whose = {
-        "w.grad": "asks for one: (6 − 5) · x",
-        "x.grad": "a leaf that asks for none",
-        "(x @ w).grad": "no leaf: a result in between",
-        "loss.grad": "no leaf: a result",
+    reasons = {
+        "w.grad": message("experiments.loop.why.w"),
+        "x.grad": message("experiments.loop.why.x"),
+        "(x @ w).grad": message("experiments.loop.why.product"),
+        "loss.grad": message("experiments.loop.why.loss"),
     }
-    return [(name, found.words[name] if found else _UNKNOWN, why) for name, why in whose.items()]
+    return [(name, found.words[name] if found else PENDING, why) for name, why in reasons.items()]
 
 
-def _loop_found(found: Found) -> str:
+def _loop_found(found: Found) -> Message:
     losses = found.series["loss"]
-    return (
-        f"Measured with torch {found.words['torch']}: the loss falls from **{_three(losses[0])}** to "
-        f"**{format_quantity(losses[-1], 'number')}** in {len(losses)} steps, and x·w ends at "
-        f"{_three(found.numbers['x·w'])}."
+    return message(
+        "experiments.loop.found",
+        torch=found.words["torch"],
+        first=losses[0],
+        last=format_quantity(losses[-1], "number"),
+        steps=float(len(losses)),
+        product=found.numbers["x·w"],
     )
-
-
-# ---------------------------------------------------------------------------------------- deep linear model
-
-
-def _bytes_cell(value: float) -> str:
-    return f"{value:,.0f} B"
 
 
 def _deep_rows(found: Found | None) -> list[Row]:
     rows: list[Row] = []
     for name in linear_bytes.OPTIMIZERS:
-        counted = linear_bytes.predicted(name)
-        total = sum(counted.values())
-        measured = sum(found.numbers[f"{name}, {part}"] for part in linear_bytes.PARTS) if found else None
-        rows.append(
-            (
-                name,
-                *(_bytes_cell(counted[part]) for part in linear_bytes.PARTS),
-                _bytes_cell(total),
-                _UNKNOWN if measured is None else _bytes_cell(measured),
-            )
-        )
+        sizes = list(linear_bytes.predicted(name).values())
+        measured = f"{sum(found.numbers[f'{name}, {part}'] for part in linear_bytes.PARTS):,.0f}" if found else PENDING
+        rows.append((name, *(f"{size:,.0f}" for size in (*sizes, sum(sizes))), measured))
     return rows
 
 
-def _deep_found(found: Found) -> str:
-    off = [
+def _deep_found(found: Found) -> Message:
+    off = max(
         abs(found.numbers[f"{name}, {part}"] - size)
         for name in linear_bytes.OPTIMIZERS
         for part, size in linear_bytes.predicted(name).items()
-    ]
-    agrees = "to the byte" if max(off) == 0 else f"within {max(off):,.0f} B"
-    return f"Measured: torch {found.words['torch']} holds what was counted, part by part, **{agrees}**."
-
-
-# ---------------------------------------------------------------------------------------- transfer
-
-
-def _time(seconds: float) -> str:
-    return str(format_quantity(seconds, "seconds"))
+    )
+    if off:
+        return message("experiments.deep.found_off", torch=found.words["torch"], off=off)
+    return message("experiments.deep.found", torch=found.words["torch"])
 
 
 def _send_rows(found: Found | None) -> list[Row]:
-    return [
-        (
-            f"{side:,} × {side:,}",
-            f"{transfer.size_of(side):,.0f} B",
-            *(_time(found.numbers[f"{side} {way}"]) if found else _UNKNOWN for way in ("made", "sent")),
-            f"{significant(transfer.size_of(side) / found.numbers[f'{side} sent'] / 1e9, 3)} GB/s"
-            if found
-            else _UNKNOWN,
-        )
-        for side in transfer.SIDES
-    ]
+    rows: list[Row] = []
+    for side in transfer.SIDES:
+        size = transfer.size_of(side)
+        cells: Sequence[str] = (PENDING,) * 3
+        if found:
+            made, sent = found.numbers[f"{side} made"], found.numbers[f"{side} sent"]
+            cells = [format_quantity(made, "seconds"), format_quantity(sent, "seconds")]
+            cells.append(format_quantity(size / sent, "bytes_per_s"))
+        rows.append((f"{side:,} × {side:,}", f"{size:,.0f}", *cells))
+    return rows
 
 
-def _send_found(found: Found) -> str:
+def _send_found(found: Found) -> Message:
     side = transfer.SIDES[-1]
     made, sent = found.numbers[f"{side} made"], found.numbers[f"{side} sent"]
     if not found.numbers["cuda"]:
-        return (
-            f"This machine has **no GPU**, so nothing crosses a bus: a copy within memory takes {_time(sent)} at "
-            f"{side:,} × {side:,}, making the tensor {_time(made)}."
-        )
-    return (
-        f"On {found.words['device']} making {side:,} × {side:,} takes **{_time(made)}**, sending it from the CPU "
-        f"**{_time(sent)}**: {sent / made:.0f} times as long."
+        return message("experiments.send.found_cpu", side=float(side), sent=sent, made=made)
+    return message(
+        "experiments.send.found",
+        device=found.words["device"],
+        side=float(side),
+        made=made,
+        sent=sent,
+        factor=sent / made,
     )
 
 
 EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
     "init": ExperimentText(
-        f"Outputs of x @ w with unit normal weights grow as the root of the width, to "
-        f"**{_three(initialisation.predicted('unit normal', 1024))}** at 1,024; divided by that root they stay.",
+        message("experiments.init.expected", size=initialization.predicted("unit normal", 1024)),
         (
-            f"Way to draw w, into {initialisation.OUTPUTS} outputs: expected · measured",
-            *(f"{width:,} wide" for width in initialisation.WIDTHS),
+            message("experiments.init.way", outputs=float(initialization.OUTPUTS)),
+            *(message("experiments.init.width", width=float(width)) for width in initialization.WIDTHS),
         ),
-        _init_rows,
-        _init_found,
+        _initialization_rows,
+        _initialization_found,
         lambda: [
-            initialisation.output_scale.explain(deviation=draw(1024), width=1024).about(way)
-            for way, draw in initialisation.DEVIATIONS.items()
+            initialization.output_scale.explain(deviation=draw(1024), width=1024).about(way)
+            for way, draw in initialization.DEVIATIONS.items()
         ],
     ),
     "loop": ExperimentText(
-        "½(x·w − 5)² at x = (1, 2, 3) and w = 1 has the gradient **(1, 2, 3)**; each step of 0.02 times that takes "
-        f"**{1 - (1 - 14 * gradient.RATE):.0%}** of what x·w is off by.".replace("%", " %"),
-        ("Tensor", ".grad after backward", "Why"),
+        message("experiments.loop.expected", rate=gradient.RATE, share=14 * gradient.RATE),
+        (
+            message("experiments.loop.tensor"),
+            message("experiments.loop.grad"),
+            message("experiments.loop.why"),
+        ),
         _loop_rows,
         _loop_found,
         lambda: [gradient.loss_after.explain(rate=gradient.RATE, step=gradient.STEPS - 1)],
         gradient.LOOP,
     ),
     "deep": ExperimentText(
-        f"D = {linear_bytes.WIDTH}, L = {linear_bytes.LAYERS}, B = {linear_bytes.ROWS}: under AdaGrad "
-        f"**{sum(linear_bytes.predicted('AdaGrad').values()):,.0f} B**, 4 for each of {linear_bytes.PARAMETERS} "
-        f"parameters, gradients and sums of squares and of {linear_bytes.ACTIVATIONS} activations.",
-        ("Optimizer", "Parameters", "Activations", "Gradients", "Optimizer state", "Counted", "torch holds"),
+        message(
+            "experiments.deep.expected",
+            width=float(linear_bytes.WIDTH),
+            layers=float(linear_bytes.LAYERS),
+            rows=float(linear_bytes.ROWS),
+            bytes=sum(linear_bytes.predicted("AdaGrad").values()),
+            parameters=float(linear_bytes.PARAMETERS),
+            activations=float(linear_bytes.ACTIVATIONS),
+        ),
+        (
+            message("experiments.deep.optimizer"),
+            message("experiments.deep.parameters"),
+            message("experiments.deep.activations"),
+            message("experiments.deep.gradients"),
+            message("experiments.deep.states"),
+            message("experiments.deep.predicted"),
+            message("experiments.deep.measured"),
+        ),
         _deep_rows,
         _deep_found,
         lambda: [
             tensor_bytes.explain(elements=count, element_bytes=4).about(name)
             for name, count in (("parameters", linear_bytes.PARAMETERS), ("activations", linear_bytes.ACTIVATIONS))
         ],
-        figures=True,
+        has_numbers=True,
     ),
     "send": ExperimentText(
-        f"A 32 × 32 fp32 tensor is **{transfer.size_of(32):,.0f} B**: made on the device it needs no transfer; made on "
-        "the CPU it crosses the bus, and each small one waits for its turn.",
-        ("fp32 tensor", "Size", "Made there", "Sent there", "Rate of sending"),
+        message("experiments.send.expected", bytes=transfer.size_of(32)),
+        (
+            message("experiments.send.tensor"),
+            message("experiments.send.size"),
+            message("experiments.send.made"),
+            message("experiments.send.sent"),
+            message("experiments.send.rate"),
+        ),
         _send_rows,
         _send_found,
         lambda: [tensor_bytes.explain(elements=32 * 32, element_bytes=4)],
-        figures=True,
+        has_numbers=True,
     ),
 }
-"""Experiment → what it says."""
+"""The text of each experiment by id."""
 
 
-def alt(title: str, text: ExperimentText, found: Found) -> str:
-    """What its picture shows, in plain words."""
-    return f"{title}. {text.found(found)}".replace("**", "")
+def alt_text(title: str, text: ExperimentText, found: Found) -> str:
+    """Return the alternative text of the experiment's picture."""
+    return plain(message("experiments.alt", title=title, found=text.found(found)))
 
 
-def waiting(seconds: float, *, queued: bool) -> str:
-    """What is going on while an experiment has not ended."""
-    return (
-        "In line behind another experiment." if queued else f"Running in a process of its own, {seconds:.0f} s so far."
-    )
+def waiting_text(seconds: float, *, queued: bool) -> Message:
+    """Return what an experiment is doing that has not ended."""
+    return message("experiments.waiting") if queued else message("experiments.running", seconds=seconds)

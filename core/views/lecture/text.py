@@ -1,77 +1,97 @@
-"""The two-layer model of the lecture in words and table cells."""
+"""Text of the lecture page: the answer, and the two-layer model from one matmul to 6ND."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from core.lecture.claims import Claim
+from core.messages import Message, message, pick_message
 from core.models.linear import Layer, Product, TorchCount, TwoLayers
-from core.units import format_exact, format_quantity, scientific, significant
-
-PER_WEIGHT = ("weight", "forward", "weight’s gradient", "input’s gradient", "sum")
-"""Headings of the table of `per_weight`."""
-
-LINEAR_NOTES = (
-    "**2 forward:** each weight multiplies one number of each row, and the product is added to a sum.",
-    "**2 for the weight’s own gradient** and **2 for the gradient of its input**, which the layer below needs: the "
-    "same two operations again, each time.",
-    "**Of the six, the first layer can save two:** below it there is only the data. In a model of many layers that is "
-    "one part in many, and 6ND stays a good rule.",
-    "One formula to read with care: h1.grad[i, j] sums w2[j, k] · h2.grad[i, k] over k. Lecture notes circulate with "
-    "w2[i, j] there, whose indices do not fit.",
-)
-"""Why each weight costs six."""
+from core.units import format_exact, significant
 
 
-def _exact(flop: float) -> str:
-    return f"{flop:,.0f} FLOP" if flop < 1e12 else format_quantity(flop, "flop")
+def answer_text(claims: Sequence[Claim]) -> Message:
+    """Return the verdict of a single claim, or how many of several need care."""
+    if len(claims) == 1:
+        return message("lecture.answer.one", number=claims[0].number, verdict=claims[0].verdict)
+    careful = sum(claim.verdict == "needs care" for claim in claims)
+    return message("lecture.answer.many", claims=float(len(claims)), careful=float(careful))
 
 
-def two_layers(model: TwoLayers) -> str:
-    """Takeaway of the two-layer model: what a weight costs in both passes, and the first layer's exception."""
-    return "Each weight takes **2 FLOPs** for each row of x forward and **4** backward: together the **6 of 6ND**. " + (
-        "Here x asks for its gradient too, and nothing is left out." if model.x_gradient else _exception(model)
-    )
+def two_layers_text(model: TwoLayers) -> Message:
+    """Return what each weight costs in both passes, and what the first layer saves."""
+    full = "lecture.matmul.takeaway_full" if model.x_gradient else "lecture.matmul.takeaway"
+    return pick_message(full, share=model.flop() / model.rule)
 
 
-def _exception(model: TwoLayers) -> str:
-    share = f"{model.flop() / model.rule:.1%}".replace("%", " %")
+def totals_text(model: TwoLayers) -> Message:
+    """Return the FLOPs of both passes, exactly below 10¹²."""
+    forward, backward = float(model.flop("forward")), float(model.flop("backward"))
+    large = "lecture.matmul.totals" if backward < 1e12 else "lecture.matmul.totals_large"
+    return message(large, forward=forward, backward=backward)
+
+
+def per_weight_headings() -> tuple[Message, ...]:
+    """Return the headings of `per_weight_rows`."""
     return (
-        "Only the first layer saves 2 of them, as nobody asks for the gradient of the data: "
-        f"these two layers take {share} of 6ND, many layers nearly all of it."
+        message("lecture.matmul.weight"),
+        message("lecture.matmul.forward"),
+        message("lecture.matmul.weight_gradient"),
+        message("lecture.matmul.input_gradient"),
+        message("lecture.matmul.sum"),
     )
 
 
-def totals(model: TwoLayers) -> str:
-    """FLOPs of both passes in one sentence."""
-    forward, backward = model.flop("forward"), model.flop("backward")
-    return f"Forward takes {_exact(forward)}, backward {_exact(backward)}."
-
-
-def per_weight(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
-    """Rows of the table of FLOPs per weight, one layer each: what stands in a cell, and the product that it is of."""
+def per_weight_rows(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
+    """Return the FLOPs per weight and row of x, one layer per row: the text of each cell and the matmul behind it."""
     two = format_exact(2)
-    data = two if model.x_gradient else "skipped"
-    layers: tuple[tuple[Layer, int, str], ...] = (("w1", model.width, data), ("w2", model.outputs, two))
+    of_data = two if model.x_gradient else message("lecture.matmul.skipped")
+    layers: tuple[tuple[Layer, int, str], ...] = (("w1", model.width, of_data), ("w2", model.outputs, two))
     rows: list[tuple[tuple[str, str], ...]] = []
     for layer, columns, of_input in layers:
-        products = _as_headed([p for p in model.products if p.of == layer])
-        of = [f"{p.left.name} @ {p.right.name}" for p in products]
-        cells = zip((two, two, of_input), of, strict=True)
-        total = significant(model.per_weight(layer))
-        rows.append(((layer, f"{model.width:,}\u00a0×\u00a0{columns:,}"), *cells, (total, "")))
+        products = sorted((p for p in model.products if p.of == layer), key=_column)
+        matmuls = [f"{p.left.name} @ {p.right.name}" for p in products]
+        cells = zip((two, two, of_input), matmuls, strict=True)
+        size = f"{model.width:,}\u00a0×\u00a0{columns:,}"
+        rows.append(((layer, size), *cells, (significant(model.per_weight(layer)), "")))
     return rows
 
 
-def _as_headed(products: list[Product]) -> list[Product]:
-    """Forward, then the gradient of the weight, then that of its input."""
-    return sorted(products, key=lambda p: (p.phase != "forward", not p.out.name.startswith("w")))
+def _column(product: Product) -> tuple[bool, bool]:
+    """Return the place of a matmul in its row: forward, gradient of the weight, gradient of the input."""
+    return product.phase != "forward", not product.out.name.startswith("w")
 
 
-def torch_says(model: TwoLayers, seen: TorchCount) -> str:
-    """torch's counts beside ours."""
-    counts = f"{_whole(seen.forward)} forward, {_whole(seen.backward)} backward"
-    if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")):
-        return f"**torch {seen.version} counts the same:** FlopCounterMode saw {counts}."
-    return f"**torch {seen.version} counts differently:** FlopCounterMode saw {counts}."
+_RESULTS: Mapping[str, str] = {
+    "h1": "lecture.matmul.of.h1",
+    "h2": "lecture.matmul.of.h2",
+    "w2.grad": "lecture.matmul.of.w2grad",
+    "h1.grad": "lecture.matmul.of.h1grad",
+    "w1.grad": "lecture.matmul.of.w1grad",
+    "x.grad": "lecture.matmul.of.xgrad",
+}
 
 
-def _whole(flop: int) -> str:
-    return f"{flop:,}" if flop < 10**15 else scientific(flop, 4)
+def result_text(product: Product, *, runs: bool) -> Message:
+    """Return what a matmul computes."""
+    return message(_RESULTS[product.out.name] if runs else "lecture.matmul.of.xgrad_skipped")
+
+
+def torch_text(model: TwoLayers, seen: TorchCount) -> tuple[Message, bool]:
+    """Return what torch's FLOP counter says, and whether it agrees with Napkin."""
+    same = (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward"))
+    return message(
+        "lecture.matmul.same" if same else "lecture.matmul.differs",
+        version=seen.version,
+        forward=float(seen.forward),
+        backward=float(seen.backward),
+    ), same
+
+
+def two_layers_notes() -> list[Message]:
+    """Return why each weight costs six FLOPs."""
+    return [
+        message("lecture.matmul.how.forward"),
+        message("lecture.matmul.how.backward"),
+        message("lecture.matmul.how.first"),
+    ]

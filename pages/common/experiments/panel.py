@@ -1,4 +1,4 @@
-"""Experiments as panels: what is expected at once, what this machine finds when the panel opens."""
+"""Experiments as panels: the expectation at once, and what this machine measures when the panel opens."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import streamlit as st
 from core.experiments.catalogue import Experiment, standing_on
 from core.fields import Field, switch
 from core.jobs.process import NotStartedError
+from core.messages import message
 from core.views.experiments import charts, text
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -21,12 +22,12 @@ _REFUSED = "experiment:refused"
 
 
 def switches(page: str) -> tuple[Field, ...]:
-    """The fields of a page's form that open its experiments."""
+    """Return the fields of a page's form that open its experiments."""
     return tuple(switch(one.id, one.title, False, part="panels") for one in standing_on(page))
 
 
 def draw_experiments(inputs: Inputs) -> None:
-    """The panels of the page's experiments; each runs once by itself when it is opened."""
+    """Draw the panels of the page's experiments. Each runs once when it is opened."""
     for one in standing_on(inputs.page.id):
         with inputs.panel(one.id, one.title) as opened:
             if opened.open:
@@ -35,14 +36,14 @@ def draw_experiments(inputs: Inputs) -> None:
 
 @st.cache_resource
 def shared_runner() -> ExperimentRunner:
-    """The one runner of this process: every session sees what was found."""
+    """Return the runner of this process, whose results every session sees."""
     from core.experiments.runner import ExperimentRunner  # what checks a process's words takes long to load
 
     return ExperimentRunner()
 
 
 def _begin(runner: ExperimentRunner, one: Experiment) -> None:
-    """Run it; why that cannot be is said where it is drawn next."""
+    """Start the experiment, or keep the reason why it cannot start for the next draw."""
     try:
         runner.run(one.id)
     except NotStartedError as problem:
@@ -50,7 +51,7 @@ def _begin(runner: ExperimentRunner, one: Experiment) -> None:
 
 
 def experiment_panel(inputs: Inputs, one: Experiment) -> None:
-    """The panel's content."""
+    """Draw the panel's content."""
     runner, words = shared_runner(), text.EXPERIMENT_TEXTS[one.id]
     show.takeaway(words.expected)
     if words.code:
@@ -64,12 +65,13 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
 
     @st.fragment(run_every=0.5 if underway else None)
     def live() -> None:
-        """Looked at twice a second until it has ended."""
+        """Draw the progress, twice a second until the experiment has ended."""
         seen = runner.last(one.id)
         if seen is None or not seen.open:
             st.rerun()
-        show.note(text.waiting(seen.seconds, queued=seen.state == "queued"))
-        st.button("Cancel", key=f"{inputs.key(one.id)}:stop", on_click=_cancel, args=(runner, seen.id))
+        show.note(text.waiting_text(seen.seconds, queued=seen.state == "queued"))
+        key = f"{inputs.key(one.id)}:stop"
+        st.button(message("experiments.cancel"), key=key, on_click=_cancel, args=(runner, seen.id))
 
     if underway:
         live()
@@ -79,10 +81,11 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
     if found is not None:
         show.note(words.found(found))
         drawn = charts.picture(one.id, found, TOKENS)
-        show.chart(drawn, alt=text.alt(one.title, words, found), key=f"{inputs.page.id}:{one.id}:chart")
-    show.small_table(words.headings, words.rows(found), words=1 if words.figures else None)
+        show.chart(drawn, alt=text.alt_text(one.title, words, found), key=f"{inputs.page.id}:{one.id}:chart")
+    show.small_table(words.headings, words.rows(found), words=1 if words.has_numbers else None)
     if not underway:
-        st.button("Run it again", key=f"{inputs.key(one.id)}:again", on_click=_begin, args=(runner, one))
+        key = f"{inputs.key(one.id)}:again"
+        st.button(message("experiments.run_again"), key=key, on_click=_begin, args=(runner, one))
     if explained := words.explanations():
         show.how(explained, key=f"{inputs.page.id}:{one.id}:how")
 

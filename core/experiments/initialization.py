@@ -1,4 +1,4 @@
-"""How large the outputs of x @ w are, against the width, under the usual ways to draw w."""
+"""The size of the outputs of x @ w against the width, for common initializations of w."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.formula import Source, Symbol, formula
 WIDTHS = (16, 64, 256, 1024, 4096)
 OUTPUTS = 256
 _CUT = 3.0
-"""Standard deviations beyond which a truncated normal draws again, as the lecture does."""
+"""Standard deviations beyond which the truncated normal draws again, as in the lecture."""
 
 _XAVIER = Source(
     "Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward neural networks",
@@ -45,7 +45,7 @@ def output_scale(deviation: float, width: float) -> float:
 
 
 def cut_deviation(cut: float = _CUT) -> float:
-    """The standard deviation of a unit normal of which what lies beyond ``cut`` is drawn again."""
+    """Return the standard deviation of a unit normal whose values beyond ``cut`` are drawn again."""
     density = math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi)
     return math.sqrt(1 - 2 * cut * density / math.erf(cut / math.sqrt(2)))
 
@@ -56,11 +56,11 @@ DEVIATIONS: Mapping[str, Callable[[int], float]] = {
     "Kaiming": lambda width: math.sqrt(2 / width),
     "truncated normal / √width": lambda width: cut_deviation() / math.sqrt(width),
 }
-"""Way to draw → the standard deviation of one weight at a width, with so many outputs as here."""
+"""Initializations → the standard deviation of a weight at a width, with `OUTPUTS` outputs."""
 
 
 def predicted(way: str, width: int) -> float:
-    """The size that the outputs should have."""
+    """Return the expected size of the outputs."""
     return output_scale(DEVIATIONS[way](width), width)
 
 
@@ -74,7 +74,7 @@ def _weights(rng: Any, way: str, width: int) -> Drawn:
 
 
 def work() -> Found:
-    """Draw every weight and multiply, at each width, with numpy and the seed 0."""
+    """Draw weights and multiply at each width, with NumPy and seed 0."""
     rng = np.random.default_rng(0)
     series: dict[str, list[float]] = {"width": [float(width) for width in WIDTHS]}
     for way in DEVIATIONS:
