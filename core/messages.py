@@ -75,8 +75,8 @@ TEXT_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "quoted": lambda names: listed([f"“{_safe(name)}”" for name in names]),
     "dots": lambda items: " · ".join(map(_safe, items)),
 }
-"""Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names; ``typed``: what a
-user typed, between the quotation marks of an error, in which nothing is markup."""
+"""Formats of values that are no numbers: a name, an `Amount`, code, sizes of a tensor, or a list of names. ``typed`` is
+what a user typed, between the quotation marks of an error, where nothing is markup."""
 
 
 @dataclass(frozen=True, slots=True)

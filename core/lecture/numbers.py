@@ -232,7 +232,7 @@ def check_share_of_floats() -> Finding:
         message("lecture.F18.found", states=states.value, ids=ids.value),
         states.value > 99 * ids.value,
         (titled("Model states in floats", states), titled("Token ids in int64", ids)),
-        shown=(f"{each:g} bytes for each parameter",),
+        shown=(f"{each:g} B per parameter",),
     )
 
 
@@ -268,5 +268,5 @@ def check_kilobyte() -> Finding:
         size.value == 2**20 and device.memory_bytes == device.reported_mib * 2**20,
         (titled("1,024 × 1,024 bytes", size),),
         message("lecture.F8.how"),
-        shown=(driver, sheet),
+        shown=(driver.partition(" (")[0], sheet),
     )

@@ -36,10 +36,12 @@ FACTS = {
     rf"|MFU ({NUMBER}%) over all hours)",
     "MFU of the steps": rf"(?:({NUMBER}%) steady-state MFU|steady-state MFU of ({NUMBER}%)"
     rf"|layout: {NUMBER} \w+ at ({NUMBER}%) MFU)",
-    "peak memory": rf"(?:holds|Peak memory per accelerator)(?: is)? ?({NUMBER} [KMGT]iB)(?= ?(?:fits|exceeds memory|of))",
+    "peak memory": rf"(?:holds|Peak memory per accelerator)(?: is)? ?({NUMBER} [KMGT]iB)"
+    r"(?= ?(?:fits|exceeds memory|of))",
     "too much": rf"(?:({NUMBER} [KMGT]iB) ?(?:too much|over)|capacity by ({NUMBER} [KMGT]iB))",
     "layout": rf"(?:(?:[Ff]astest|[Cc]ustom|own) layout: |[Ll]ayout|, under ){DEGREES}(?=:| · |Open|[\d,]+ acc)",
-    "idle": rf"(?:({NUMBER}) of (?:them|{NUMBER}) idle|\(({NUMBER}) idle\)|under ZeRO-\d({NUMBER}) accelerators? (?:is|are) idle)",
+    "idle": rf"(?:({NUMBER}) of (?:them|{NUMBER}) idle|\(({NUMBER}) idle\)"
+    rf"|under ZeRO-\d({NUMBER}) accelerators? (?:is|are) idle)",
     "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
     "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
     "power": rf"(?:({NUMBER} [kMG]?W) of peak power|Peak power({NUMBER} [kMG]?W))",
