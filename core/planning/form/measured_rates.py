@@ -35,4 +35,8 @@ def with_measured_rates(record: Record) -> dict[str, str]:
 
 def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     """The rates among such texts, by what a plan calls them."""
-    return [(field.label, texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts]
+    return [
+        (f"{field.label[:1].lower()}{field.label[1:]}", texts[field.id])
+        for field in RATE_FIELDS.values()
+        if field.id in texts
+    ]
