@@ -230,24 +230,14 @@ def choice(
             return text
         typed = text[: limit("number_chars")]
         reason, near = why_not(typed) if why_not else "", suggestions(typed, names)
-        kind = "reason" if reason else "near" if near else "few" if len(names) <= _LISTED else "many"
+        listed = "input.option_few" if len(names) <= _LISTED else "input.option_many"
+        why = "input.option_reason" if reason else "input.option_near" if near else listed
         entered, count = clipped(text), float(len(names))
-        raise QuantityError(
-            pick_message(_NO_OPTION[kind], entered=entered, reason=reason, near=near, options=names, count=count)
-        )
+        raise QuantityError(pick_message(why, entered=entered, reason=reason, near=near, options=names, count=count))
 
     return Field(
         id, label, default, read, "segments" if few else "choice", names, short=tuple(short), part=part, help=help
     )
-
-
-_NO_OPTION = {
-    "reason": "input.option_reason",
-    "near": "input.option_near",
-    "few": "input.option_few",
-    "many": "input.option_many",
-}
-"""What can be said of a text that is no option → the message."""
 
 
 def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:

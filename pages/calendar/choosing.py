@@ -11,7 +11,7 @@ from core.planning.calendar.form import CLUSTER_POOL, MOST, pool_texts
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.choose_pools import NO_POOL, PoolChoice, compare_pools
 from core.planning.form.plan_form import ACCELERATOR, COUNT, plan_as_given
-from core.planning.form.whole_run import MOST_DOLLARS
+from core.planning.form.whole_run import BUDGET
 from core.views.calendar import text_pools as text
 from core.views.common.markup import markdown_text
 from core.wording import dollars
@@ -36,7 +36,7 @@ def choosing(inputs: Inputs, a: CalendarAnswer) -> None:
 
 
 def _choices(inputs: Inputs, a: CalendarAnswer) -> None:
-    limit = inputs.reading.values[MOST_DOLLARS.id]
+    limit = inputs.reading.values[BUDGET.id]
     with st.columns([1, 3])[0]:
         inputs.draw(MOST, placeholder="any" if math.isnan(limit) else dollars(limit))
     found = compare_pools(inputs.reading, a.question)

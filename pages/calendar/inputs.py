@@ -28,7 +28,7 @@ from core.planning.cost.bill import CostOption
 from core.planning.cost.form import prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.form.links import texts_as_given
-from core.planning.form.whole_run import DEADLINE, DRAW, PUE
+from core.planning.form.whole_run import AVERAGE_POWER, DEADLINE, PUE
 from core.units import QuantityError
 from core.views.plan import text
 from pages.calendar.form import FORM
@@ -79,7 +79,7 @@ def draw_question(inputs: Inputs) -> None:
         plan_sidebar.ask(inputs, "to end by", DUE, width=115, placeholder=inputs.reading.texts[DEADLINE.id].strip())
         with show.popover("Fleet", key="calendar:fleet") as box:
             if box.open:
-                for field in (SPARE, CLOSED, MONTHLY, DRAW, PUE):
+                for field in (SPARE, CLOSED, MONTHLY, AVERAGE_POWER, PUE):
                     inputs.draw(field)
 
 

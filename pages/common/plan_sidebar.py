@@ -50,7 +50,7 @@ _TOP_ROWS: Rows = (
     layout.TRAINING_SOFTWARE,
     (plan_form.MFU, plan_form.PRICE),
     plan_form.MFU_KIND,
-    (whole_run.DEADLINE, whole_run.MOST_DOLLARS),
+    (whole_run.DEADLINE, whole_run.BUDGET),
 )
 _OF_METHOD: Mapping[str, Rows] = {
     "everything": (),
@@ -70,7 +70,7 @@ _DEGREES: Rows = (
 )  # fmt: skip
 _RUNTIME: Rows = (
     layout.TUNING, layout.IMPLEMENTATION, (layout.KERNEL, layout.LOSS),
-    (layout.CHUNKS, layout.OVERHEAD, layout.SLACK),
+    (layout.CHUNKS, layout.RUNTIME_MEMORY, layout.FRAGMENTATION),
 )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ _MORE: Mapping[str, tuple[str, Callable[[Plan], Rows]]] = {
     ),
     "limits": (
         message("sidebar.limits"),
-        lambda _: (whole_run.MOST_WATTS, (whole_run.FREE, whole_run.HOST), whole_run.CERTAINTY),
+        lambda _: (whole_run.POWER_LIMIT, (whole_run.MEMORY_HEADROOM, whole_run.HOST), whole_run.CERTAINTY),
     ),
     "experience": (
         message("sidebar.experience"),

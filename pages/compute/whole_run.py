@@ -9,7 +9,7 @@ from core.budget.equations import BudgetError
 from core.messages import message
 from core.models.flops import train_flop_6nd
 from core.planning.estimate import PlanEstimate
-from core.planning.form.whole_run import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, TAKEN, WAITS, WHOLE, WRITES
+from core.planning.form.whole_run import WHOLE
 from core.runs.goodput import failure_records
 from core.views.compute_optimal import text as compute_optimal_text
 from core.views.runs import text_goodput
@@ -26,11 +26,12 @@ def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
     show.takeaway(text)
     alt = plain(message("whole.chart.alt", takeaway=text))
     show.chart(hours_of_the_run(text_goodput.time_shares(a), TOKENS), alt=alt, key="compute:wall")
-    for fields in ((FAILURES, WRITES, RESTART, EVERY), (TAKEN, WAITS, OTHER, DRAW, PUE, GRID)):
+    asked = inputs.form.part(WHOLE)
+    for fields in (asked[:4], asked[4:]):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
-    show.draw_problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
+    show.draw_problems(inputs, *(field.id for field in asked))
     show.takeaway(text_goodput.failures_text(a))
     headings = (message("whole.table.heading"), message("whole.table.value"))
     show.small_table(headings, text_goodput.checkpoint_rows(a))

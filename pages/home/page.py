@@ -128,7 +128,6 @@ _PARTS = ", ".join(
         ("fraction", "home.exact.fraction"),
     )
 )
-"""The parts of a number in their colors."""
 
 
 def draw_bits(stored_values: Sequence[Stored]) -> None:

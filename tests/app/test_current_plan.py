@@ -94,10 +94,12 @@ def test_a_link_opens_its_own_plan_and_nothing_of_the_one_before() -> None:
 def test_a_bad_text_stays_in_its_box() -> None:
     app = opened(COMPUTE, {})
     app.text_input(key="p_n").set_value("many").run()
+    used = message("error.shown.field", field=PLAN_FORM["n"].label, text=PLAN_FORM["n"].default)
     for page in (MEMORY, HOME):  # nothing typed is lost, and it is said wherever the plan stands
         go(app, page)
         assert app.text_input(key="p_n").value == "many"
         assert any("many" in said for said in bodies(app, "np-error"))
+        assert message("sidebar.last_valid", fields=[used]) in map(stripped, bodies(app, "np-note"))
         assert plan_on(app, page)["n"] == PLAN_FORM["n"].default
 
 

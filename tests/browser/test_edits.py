@@ -61,7 +61,7 @@ EXAMPLES = {
     "What if": Example(WHAT_IF, "70B: accelerators × MFU"),
     "Calendar": Example(CALENDAR, "8B and 70B, one after the other"),
     "Home, what is counted": Example(
-        HOME, "The lecture’s: model states alone", [("h_k", "16"), ("h_of", "everything"), *PLAN[:4]], "h_k=9"
+        HOME, message("home.preset.states"), [("h_k", "16"), ("h_of", "everything"), *PLAN[:4]], "h_k=9"
     ),
     "Float formats": Example(
         FLOATS,

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from core.messages import message
 from core.planning.comparison.comparison import compare_plan
-from core.planning.form.plan_form import COUNT
+from core.planning.form.plan_form import COUNT, MODEL_NAME, SHAPE
 from core.planning.plan import OWN_SHAPE
 from core.views.plan.text import headline
 from core.wording import plain
@@ -167,9 +168,9 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     visitor.enter("Power limit", "1 MW")
     page.keyboard.press("Escape")
     visitor.press("Compare")
-    visitor.choose("Model", OWN_SHAPE)
-    visitor.open("Shape")
-    visitor.enter("The whole shape as text", MIXTURE)
+    visitor.choose(MODEL_NAME.label, MODEL_NAME.short[MODEL_NAME.options.index(OWN_SHAPE)])
+    visitor.open(message("sidebar.shape"))
+    visitor.enter(SHAPE.label, MIXTURE)
     page.keyboard.press("Escape")
     visitor.press("Compare")
     visitor.follow("2 of 6 compared", COMPARE.url_path)

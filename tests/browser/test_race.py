@@ -60,7 +60,7 @@ CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
     ),
     "two presets": (400, (GPT, LLAMA), {"p_model": "Llama 2 70B", "p_tokens": "2T", "p_gpu": "A100 SXM 80 GB"}),
     "a panel, a preset, the panel": (400, (MOVES, GPT, MOVES), {"p_model": "GPT-3 175B", "c_moves": "false"}),
-    "a question, a panel": (400, (option("tokens"), MOVES), {"p_find": "tokens", "c_moves": "true"}),
+    "a question, a panel": (400, (option("Tokens"), MOVES), {"p_find": "tokens", "c_moves": "true"}),
     "a preset, a field, a panel": (
         0,
         (held, GPT, typed("Tokens", "1T"), MOVES, heard),

@@ -22,7 +22,7 @@ from core.planning.cost.form import CALENDAR_FORM, prices_of
 from core.planning.cost.pool_bill import ways_to_pay
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import plan_from
-from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS, MOST_WATTS
+from core.planning.form.whole_run import BUDGET, DEADLINE, POWER_LIMIT
 from core.planning.layout import search_request
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import CERTAINTIES, PlanLimits
@@ -323,12 +323,12 @@ def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
         (DEADLINE, "$5M", "money"),
         (DEADLINE, "120", "Did you mean 120 days"),
         (DEADLINE, "2 MW", "not a duration"),
-        (MOST_DOLLARS, "12", r"Did you mean \$12M"),
-        (MOST_DOLLARS, "2 MW", r"\$12M"),
-        (MOST_DOLLARS, "120 days", "not an amount of dollars"),
-        (MOST_WATTS, "2", "Did you mean 2 MW"),
-        (MOST_WATTS, "$2M", "not a power"),
-        (MOST_WATTS, "2 GB", "2 MW"),
+        (BUDGET, "12", r"Did you mean \$12M"),
+        (BUDGET, "2 MW", r"\$12M"),
+        (BUDGET, "120 days", "not an amount of dollars"),
+        (POWER_LIMIT, "2", "Did you mean 2 MW"),
+        (POWER_LIMIT, "$2M", "not a power"),
+        (POWER_LIMIT, "2 GB", "2 MW"),
     ],
 )
 def test_mixed_up_units_are_refused_with_an_example(field: object, text: str, rule: str) -> None:

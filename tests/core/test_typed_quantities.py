@@ -11,7 +11,7 @@ from core.dates import parse_day
 from core.fields import Form
 from core.planning.calendar.form import DUE
 from core.planning.form.plan_form import PARAMETERS, PLAN_FORM, PRICE, SEQ_LEN, TRAINED, WITHIN
-from core.planning.form.whole_run import DEADLINE, MOST_DOLLARS
+from core.planning.form.whole_run import BUDGET, DEADLINE
 from core.planning.plan import Within, parse_batch
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from tests.every import every
@@ -109,7 +109,7 @@ def test_a_deadline_is_a_day_or_a_time_wherever_it_can_be() -> None:
     assert DEADLINE.parse("90 days") == DEADLINE.parse("90,0 days") == 90
     with pytest.raises(QuantityError, match=r"days from today.*Did you mean"):
         DEADLINE.parse("15.04.2199")
-    assert MOST_DOLLARS.parse("USD 6M") == MOST_DOLLARS.parse("6 million") == 6e6
+    assert BUDGET.parse("USD 6M") == BUDGET.parse("6 million") == 6e6
 
 
 def test_a_limit_is_a_time_or_money() -> None:
@@ -132,11 +132,11 @@ def test_a_bare_number_of_parameters_or_tokens_is_asked_about() -> None:
 
 
 def test_an_amount_with_one_reading_is_not_asked_about() -> None:
-    assert MOST_DOLLARS.parse("6000000") == MOST_DOLLARS.parse("6.000.000") == 6e6
+    assert BUDGET.parse("6000000") == BUDGET.parse("6.000.000") == 6e6
     with pytest.raises(QuantityError, match=r"\$6M"):
-        MOST_DOLLARS.parse("6")
+        BUDGET.parse("6")
     for text in ("none", "No limit", ""):
-        assert math.isnan(MOST_DOLLARS.parse(text))
+        assert math.isnan(BUDGET.parse(text))
         assert math.isnan(DEADLINE.parse(text))
     assert PRICE.parse("$2 per GPU-hour") == (2.0, 2.0)
     assert PRICE.parse("2.5 to 3") == PRICE.parse("2.50-3") == (2.5, 3.0)

@@ -34,7 +34,7 @@ from core.planning.form.plan_form import (
     PRICE,
     SEQ_LEN,
     SHAPE,
-    TAKEN,
+    SPOT_INTERRUPTIONS,
     TRAINED,
     changes_on,
     plan_as_given,
@@ -385,7 +385,9 @@ def pool_texts(pool: Pool, accelerator: str, owned_price: float = 0.0) -> dict[s
         price = "0" if math.isnan(owned_price) else f"{owned_price:.4g}"
     taken = f"{pool.interruptions:g}" if pool.interruptions else ""
     node = {PER_NODE.id: f"{pool.per_node}"} if pool.per_node else {}
-    return changes_on(accelerator, {ACCELERATOR.id: pool.accelerator, PRICE.id: price, TAKEN.id: taken, **node})
+    return changes_on(
+        accelerator, {ACCELERATOR.id: pool.accelerator, PRICE.id: price, SPOT_INTERRUPTIONS.id: taken, **node}
+    )
 
 
 def described(run: Run) -> str:

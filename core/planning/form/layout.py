@@ -157,8 +157,8 @@ AS_LAYERS = "as layers"
 
 LOSS = choice("loss", CATALOG, (AS_LAYERS, "separate", LOGITS_KEPT, "fused", COMPILED_WHOLE), AS_LAYERS, part=LAYOUT)
 CHUNKS = _degree("chunks")
-OVERHEAD = quantity("ctx", CATALOG, "2 GB", "bytes", high=1e12, part=LAYOUT)
-SLACK = quantity("frag", CATALOG, "3%", "ratio", high=1.0, part=LAYOUT)
+RUNTIME_MEMORY = quantity("ctx", CATALOG, "2 GB", "bytes", high=1e12, part=LAYOUT)
+FRAGMENTATION = quantity("frag", CATALOG, "3%", "ratio", high=1.0, part=LAYOUT)
 
 OWN_LAYOUT_FIELDS: tuple[Field, ...] = (
     ZERO,
@@ -188,8 +188,8 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
     KERNEL,
     LOSS,
     CHUNKS,
-    OVERHEAD,
-    SLACK,
+    RUNTIME_MEMORY,
+    FRAGMENTATION,
 )
 """All of them, in the order in which a link spells them."""
 

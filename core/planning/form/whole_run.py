@@ -78,13 +78,13 @@ def _limit(id: str, read: Callable[[str], float]) -> Field:
 
 
 DEADLINE = _limit("until", _days)
-MOST_DOLLARS = _limit("spend", _amount("usd", 1.0, _DOLLARS, "${}M", "$12M"))
-MOST_WATTS = _limit("mw", _amount("watts", 1.0, 1e12, "{} MW", "2 MW"))
+BUDGET = _limit("spend", _amount("usd", 1.0, _DOLLARS, "${}M", "$12M"))
+POWER_LIMIT = _limit("mw", _amount("watts", 1.0, 1e12, "{} MW", "2 MW"))
 HOST = _limit("ram", _amount("bytes_binary", 1e8, 1e14, "{} GiB", "128 GiB"))
-FREE = quantity("free", CATALOG, f"{FREE_MEMORY:.0%}", "ratio", high=0.9, part=LIMITS)
+MEMORY_HEADROOM = quantity("free", CATALOG, f"{FREE_MEMORY:.0%}", "ratio", high=0.9, part=LIMITS)
 CERTAINTY = choice("sure", CATALOG, tuple(CERTAINTIES), "P50", few=True, part=LIMITS)
 
-LIMIT_FIELDS = (DEADLINE, MOST_DOLLARS, MOST_WATTS, HOST, FREE, CERTAINTY)
+LIMIT_FIELDS = (DEADLINE, BUDGET, POWER_LIMIT, HOST, MEMORY_HEADROOM, CERTAINTY)
 """All of them, in the order in which a link spells them."""
 
 
@@ -154,12 +154,12 @@ def _drawn(text: str) -> float:
 
 
 FAILURES = Field("rate1k", CATALOG, "0.474", parse_failures, part=WHOLE)
-WRITES = quantity("each", CATALOG, "120 MB/s", "bytes_per_s", low=1, high=1e12, part=WHOLE)
+CHECKPOINT_BANDWIDTH = quantity("each", CATALOG, "120 MB/s", "bytes_per_s", low=1, high=1e12, part=WHOLE)
 RESTART = quantity("back", CATALOG, "10 min", "seconds", high=1e6, part=WHOLE)
-EVERY = optional("every", CATALOG, _interval, nothing=math.nan, part=WHOLE)
-WAITS = quantity("waits", CATALOG, "100%", "ratio", high=1.0, part=WHOLE)
-OTHER = quantity("other", CATALOG, "0%", "ratio", high=0.9, part=WHOLE)
-TAKEN = optional(
+CHECKPOINT_INTERVAL = optional("every", CATALOG, _interval, nothing=math.nan, part=WHOLE)
+CHECKPOINT_BLOCKING = quantity("waits", CATALOG, "100%", "ratio", high=1.0, part=WHOLE)
+OTHER_DOWNTIME = quantity("other", CATALOG, "0%", "ratio", high=0.9, part=WHOLE)
+SPOT_INTERRUPTIONS = optional(
     "spot",
     CATALOG,
     lambda text: parse_quantity(text, "number", high=float(limit("interruptions")), example="0.05"),
@@ -167,6 +167,6 @@ TAKEN = optional(
     part=WHOLE,
     omit_if_empty=True,
 )
-DRAW = optional("draw", CATALOG, _drawn, nothing=None, part=WHOLE)
+AVERAGE_POWER = optional("draw", CATALOG, _drawn, nothing=None, part=WHOLE)
 PUE = quantity("pue", CATALOG, str(USUAL_PUE), "number", low=1.0, high=3.0, part=WHOLE)
 GRID = quantity("grid", CATALOG, str(US_GRID), "number", high=3.0, part=WHOLE)

@@ -99,7 +99,9 @@ def model_text(a: PlanEstimate) -> Message | str:
     model = a.model
     if model is None or a.find == "parameters":
         return message("plan.model.parameters", parameters=a.middle.parameters)
-    if model.mixture or model.counted or a.plan.model == OWN_SHAPE:
+    if a.plan.model == OWN_SHAPE:
+        return message("plan.model.custom", size=model.sized)
+    if model.mixture or model.counted:
         return message("plan.model.sized", model=model.name, size=model.sized)
     return model.name
 
