@@ -192,7 +192,7 @@ def _meaning(problem: SQLAlchemyError) -> Message:
             found = next((meant for start, meant in _SQLITE.items() if name.startswith(start)), found)
         else:
             away = code is None or code.startswith(_CONNECTION)
-            found = "store.error.away" if away else _POSTGRESQL.get(code or "", id)
+            found = "store.error.away" if away else _POSTGRESQL.get(code or "", found)
     return pick_message(found, wait=float(WAIT_S))
 
 
