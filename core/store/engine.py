@@ -6,6 +6,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -29,37 +30,29 @@ _WRITES = "writes"
 _Result = TypeVar("_Result")
 
 _SQLITE = {
-    "SQLITE_BUSY": "locked",
-    "SQLITE_LOCKED": "locked",
-    "SQLITE_FULL": "full",
-    "SQLITE_READONLY": "read-only",
-    "SQLITE_PERM": "read-only",
-    "SQLITE_CANTOPEN": "shut",
-    "SQLITE_IOERR": "away",
-    "SQLITE_NOTADB": "broken",
-    "SQLITE_CORRUPT": "broken",
+    "SQLITE_BUSY": "store.error.locked",
+    "SQLITE_LOCKED": "store.error.locked",
+    "SQLITE_FULL": "store.error.full",
+    "SQLITE_READONLY": "store.error.read_only",
+    "SQLITE_PERM": "store.error.read_only",
+    "SQLITE_CANTOPEN": "store.error.shut",
+    "SQLITE_IOERR": "store.error.away",
+    "SQLITE_NOTADB": "store.error.broken",
+    "SQLITE_CORRUPT": "store.error.broken",
 }
-"""Beginnings of the names of SQLite's errors → what they mean here."""
+"""Prefixes of the names of SQLite's errors → messages."""
 
 _POSTGRESQL = {
-    "42P01": "broken",
-    "53100": "full",
-    "25006": "read-only",
-    "42501": "read-only",
-    "55P03": "locked",
-    "57014": "locked",
+    "42P01": "store.error.broken",
+    "53100": "store.error.full",
+    "25006": "store.error.read_only",
+    "42501": "store.error.read_only",
+    "55P03": "store.error.locked",
+    "57014": "store.error.locked",
 }
-"""PostgreSQL's codes likewise; an error without a code is one of the connection."""
+"""PostgreSQL's codes → messages. An error without a code is one of the connection."""
 
-_ADVICE = {
-    "locked": "store.error.locked",
-    "full": "store.error.full",
-    "read-only": "store.error.read_only",
-    "away": "store.error.away",
-    "shut": "store.error.shut",
-    "broken": "store.error.broken",
-    "": "store.error.other",
-}
+_CONNECTION = ("08", "28", "3D", "57P")
 
 
 def make_engine(address: str | Path) -> Engine:
@@ -189,22 +182,18 @@ def _faults(engine: Engine) -> Generator[None]:
 
 def _meaning(problem: SQLAlchemyError) -> Message:
     """Return what happened, and what to do."""
-    text = ""
+    found = "store.error.locked" if isinstance(problem, PoolTimeoutError) else "store.error.other"
     if isinstance(problem, DBAPIError):
         name: str = getattr(problem.orig, "sqlite_errorname", None) or ""
         code: str | None = getattr(problem.orig, "sqlstate", None)
-        text = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
         if "no such table" in str(problem.orig):
-            text = "broken"
-        if not name:
-            text = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
-    elif isinstance(problem, PoolTimeoutError):
-        text = "locked"  # no connection became free
-    return pick_message(_ADVICE[text], wait=float(WAIT_S))
-
-
-def _decoded(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+            found = "store.error.broken"
+        elif name:
+            found = next((meant for start, meant in _SQLITE.items() if name.startswith(start)), found)
+        else:
+            away = code is None or code.startswith(_CONNECTION)
+            found = "store.error.away" if away else _POSTGRESQL.get(code or "", found)
+    return pick_message(found, wait=float(WAIT_S))
 
 
 def _lower(text: object) -> object:
@@ -223,7 +212,7 @@ def _sqlite(url: URL) -> Engine:
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
         connection.isolation_level = None  # transactions begin where SQLAlchemy begins them, those of a migration too
-        connection.text_factory = _decoded  # a broken row must not hide the others
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a broken row hides no others
         connection.create_function("lower", 1, _lower, deterministic=True)  # SQLite's own knows no letter beyond z
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")

@@ -26,11 +26,11 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "limits rows suggest",
-        "number_text jobs data_version",
+        "number_text data_version",
         "units",
         "wording dates",
         "messages",
-        "fields",
+        "fields jobs",
         "formula",
         "sources",
         "products glossary",
