@@ -7,9 +7,9 @@ import streamlit as st
 from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate, under_each_optimizer
 from core.training.optimizers import headline, row_names
-from core.views.plan.text_precision import unsharded
 from core.views.training import text
 from core.views.training.charts_device import state_bars
+from core.views.training.text_precision import unsharded
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs

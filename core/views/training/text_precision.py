@@ -122,12 +122,11 @@ def policy_headings() -> tuple[Message, ...]:
         message("training.heading.per_parameter"),
         message("row.memory_bytes"),
         message("training.heading.free"),
-        message("training.policy.about"),
     )
 
 
 def policy_row(h: MemoryEstimate) -> tuple[str, ...]:
-    """Return the row of a plan's precision: its sum, what one accelerator needs, what is free, and what it is."""
+    """Return the row of a plan's precision: its sum, what one accelerator needs, and what is free."""
     states = unsharded(h)
     size = significant(states.total)
-    return h.policy.id, short_sum(states), size, gib(h.total), headroom_cell(h), h.policy.note
+    return h.policy.id, short_sum(states), size, gib(h.total), headroom_cell(h)
