@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.limits import cached
+from core.messages import message
 from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
 from core.planning.comparison.entry import examples, pack
 from core.planning.presets import LECTURE as LECTURES
@@ -107,10 +108,10 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
             "LoRA on an 8B model: does one gaming card hold it?",
             {"model": "Llama 3.1 8B", "ft": "adapters", "gpu": "RTX 4090", "count": "1", "seq": "2,048"},
         ),
-        _panel("Optimizers side by side", "optims", _HELD_70B),
-        _panel("Serving it: users that fit, and the least time of a token", "serve", _HELD_70B),
-        _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
-        _panel("Through one step: when memory rises and falls", "step", _HELD_70B),
+        _panel(message("memory.panel.optimizers"), "optims", _HELD_70B),
+        _panel(message("memory.panel.serving"), "serve", _HELD_70B),
+        _panel(message("memory.panel.zeros"), "zeros", _HELD_405B),
+        _panel(message("memory.panel.step"), "step", _HELD_70B),
     ),
     PARALLEL.id: (
         Stop("The fastest layout of a 70B model on 512 H100s", _SOUGHT),
