@@ -34,15 +34,11 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
         alt=plain(message("memory.picture.alt_states", n=float(len(named)), takeaway=takeaway)),
         key="memory:optimizers",
     )
-    measured = h.policy.fp32_states  # the measurements are in fp32, and with another format only confuse
     with st.container(key=inputs.key("states")):
         show.small_table(
-            [
-                show.Column(heading, numeric=i > 2)
-                for i, heading in enumerate(text.optimizer_headings(measured=measured))
-            ],
-            [text.optimizer_row(row, measured=measured) for row in rows],
-            caption=message("training.optimizers.caption_measured" if measured else "training.optimizers.caption"),
+            [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.optimizer_headings())],
+            [text.optimizer_row(row) for row in rows],
+            caption=message("training.optimizers.caption"),
             here=[row.optimizer.name for row in rows].index(h.optimizer.name),
         )
     show.note(text.optimizers_note())
