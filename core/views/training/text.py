@@ -62,8 +62,7 @@ def measured_state(optimizer: Optimizer) -> str:
     """Return the measured state per parameter."""
     if math.isnan(optimizer.measured):
         return message("training.cell.unknown")
-    size = f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
-    return QuantityText(size, optimizer.measured, "B")
+    return QuantityText(f"{optimizer.measured:.5f} B", optimizer.measured, "B")
 
 
 def optimizers_text(rows: Sequence[MemoryEstimate]) -> Message:
