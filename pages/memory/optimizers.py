@@ -18,7 +18,7 @@ from pages.common.theme import TOKENS, projecting
 _ON_A_WALL = 5  # rows that can be read on a wall
 
 
-def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
+def optimizers_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
@@ -34,7 +34,7 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
         alt=plain(message("memory.picture.alt_states", n=float(len(named)), takeaway=takeaway)),
         key="memory:optimizers",
     )
-    with st.container(key=inputs.key("states")):
+    with st.container(key="memory_states"):
         show.small_table(
             [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.optimizer_headings())],
             [text.optimizer_row(row) for row in rows],

@@ -37,10 +37,11 @@ def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
                 with cell:
                     show.note(text)
     rows = under_each_policy(h)
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text_precision.policy_headings())],
-        [(show.remarked(row.policy.id, row.policy.note), *text_precision.policy_row(row)[1:]) for row in rows],
-        caption=message("training.policy.caption", optimizer=h.optimizer.name),
-        here=[row.policy.id for row in rows].index(h.policy.id),
-    )
+    with st.container(key="memory_policies"):
+        show.small_table(
+            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text_precision.policy_headings())],
+            [(show.remarked(row.policy.id, row.policy.note), *text_precision.policy_row(row)[1:]) for row in rows],
+            caption=message("training.policy.caption", optimizer=h.optimizer.name),
+            here=[row.policy.id for row in rows].index(h.policy.id),
+        )
     show.note(message("training.policy.why_so_many"))

@@ -36,8 +36,8 @@ def optimizer_headings() -> tuple[Message, ...]:
         message("training.optimizer.states"),
         message("training.optimizer.formula"),
         message("training.heading.per_parameter"),
-        message("row.model_states"),
-        message("row.memory_bytes"),
+        message("memory.row.states"),
+        message("training.heading.peak"),
         message("training.heading.free"),
         message("training.optimizer.measured"),
     )

@@ -108,7 +108,7 @@ def policy_headings() -> tuple[Message, ...]:
         message("training.policy.heading"),
         message("training.policy.parts"),
         message("training.heading.per_parameter"),
-        message("row.memory_bytes"),
+        message("training.heading.peak"),
         message("training.heading.free"),
     )
 
