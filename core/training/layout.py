@@ -176,26 +176,6 @@ class Layout:
         return (self.expert > 1) | (self.expert_split != self.tensor)
 
 
-_FIELDS: Mapping[str, str] = {
-    "tensor": "training.layout.tensor",
-    "pipeline": "training.layout.pipeline",
-    "interleave": "training.layout.interleave",
-    "context": "training.layout.context",
-    "expert": "training.layout.expert",
-    "expert_tensor": "training.layout.expert_tensor",
-    "data": "training.layout.data",
-    "micro_batch": "training.layout.micro_batch",
-    "micro_batches": "training.layout.micro_batches",
-    "zero": "training.layout.zero",
-    "shard_group": "training.layout.shard_group",
-    "sequence_parallel": "training.layout.sequence_parallel",
-    "recompute": "training.layout.recompute",
-    "offload": "training.layout.offload",
-    "seq_len": "training.layout.seq_len",
-}
-"""Field of a layout → its name in an error."""
-
-
 class LayoutError(ValueError):
     """An invalid layout.
 
@@ -211,7 +191,7 @@ class LayoutError(ValueError):
         super().__init__(
             pick_message(
                 "training.layout.error" if example is None else "training.layout.error_example",
-                field=message(_FIELDS[field]),
+                field=field.replace("_", " "),
                 value=_value_name(field, value),
                 rule=rule,
                 example="" if example is None else _value_name(field, example),

@@ -182,11 +182,6 @@ class Optimizer:
         return tuple(state.name for state in self.matrix)
 
     @property
-    def state_tensors(self) -> int:
-        """State tensors of a matrix."""
-        return len(self.matrix)
-
-    @property
     def uniform(self) -> bool:
         """Whether every tensor has the same states, all of its own size: then no shape is needed."""
         kinds = (self.matrix, self.vector, self.embedding, self.head)

@@ -106,11 +106,6 @@ class PrecisionPolicy:
         """Bytes per parameter of the gradients and of the buffer they are added up in, where there is one."""
         return self.gradients.bytes + (self.accumulation.bytes if self.accumulation else 0.0)
 
-    @property
-    def fp32_states(self) -> bool:
-        """Whether the optimizer keeps all its own tensors in fp32."""
-        return all(storage is FP32 for storage in (self.states, *dict(self.special_states).values()))
-
     def state(self, name: str) -> StorageType:
         """The type of the optimizer state ``name`` (torch's name, such as ``exp_avg``)."""
         return dict(self.special_states).get(name, self.states)

@@ -7,9 +7,9 @@ import streamlit as st
 from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate, under_each_optimizer
 from core.training.optimizers import headline, row_names
-from core.views.plan.text_precision import unsharded
 from core.views.training import text
 from core.views.training.charts_device import state_bars
+from core.views.training.text_precision import unsharded
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -18,7 +18,7 @@ from pages.common.theme import TOKENS, projecting
 _ON_A_WALL = 5  # rows that can be read on a wall
 
 
-def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
+def optimizers_panel(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
@@ -34,15 +34,11 @@ def optimizers_panel(inputs: Inputs, h: MemoryEstimate) -> None:
         alt=plain(message("memory.picture.alt_states", n=float(len(named)), takeaway=takeaway)),
         key="memory:optimizers",
     )
-    measured = h.policy.fp32_states  # the measurements are in fp32, and with another format only confuse
-    with st.container(key=inputs.key("states")):
+    with st.container(key="memory_states"):
         show.small_table(
-            [
-                show.Column(heading, numeric=i > 2)
-                for i, heading in enumerate(text.optimizer_headings(measured=measured))
-            ],
-            [text.optimizer_row(row, measured=measured) for row in rows],
-            caption=message("training.optimizers.caption_measured" if measured else "training.optimizers.caption"),
+            [show.Column(heading, numeric=i > 2) for i, heading in enumerate(text.optimizer_headings())],
+            [text.optimizer_row(row) for row in rows],
+            caption=message("training.optimizers.caption"),
             here=[row.optimizer.name for row in rows].index(h.optimizer.name),
         )
     show.note(text.optimizers_note())

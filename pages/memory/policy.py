@@ -8,7 +8,7 @@ from core.messages import message
 from core.planning.form.training import OWN_FIELDS, POLICY
 from core.planning.memory_estimate import MemoryEstimate, under_each_policy
 from core.planning.plan import OWN_POLICY
-from core.views.plan import text_precision
+from core.views.training import text_precision
 from pages.common import show
 from pages.common.inputs import Inputs
 
@@ -37,10 +37,11 @@ def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
                 with cell:
                     show.note(text)
     rows = under_each_policy(h)
-    show.small_table(
-        [show.Column(heading, numeric=0 < i < 5) for i, heading in enumerate(text_precision.policy_headings())],
-        [text_precision.policy_row(row) for row in rows],
-        caption=message("training.policy.caption", optimizer=h.optimizer.name),
-        here=[row.policy.id for row in rows].index(h.policy.id),
-    )
+    with st.container(key="memory_policies"):
+        show.small_table(
+            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text_precision.policy_headings())],
+            [(show.remarked(row.policy.id, row.policy.note), *text_precision.policy_row(row)[1:]) for row in rows],
+            caption=message("training.policy.caption", optimizer=h.optimizer.name),
+            here=[row.policy.id for row in rows].index(h.policy.id),
+        )
     show.note(message("training.policy.why_so_many"))

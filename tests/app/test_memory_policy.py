@@ -13,9 +13,10 @@ from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
-from core.views.plan import text_fixes, text_precision
+from core.views.plan import text_fixes
 from core.views.report.rows import plan_rows
 from core.views.report.tables import rows_csv
+from core.views.training import text_precision
 from pages.common.registry import COMPUTE, MEMORY
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM

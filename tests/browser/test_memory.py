@@ -22,7 +22,7 @@ def test_what_is_wrong_is_said_over_the_answer_where_the_sidebar_is_shut(open_pa
     address = f"{MEMORY.url_path}?p_ft=adapters&p_target=foo_proj"
     for width in (1280, 390):
         page = open_page(address, width=width)
-        said = page.locator(".stMain .np-error").get_by_text("“foo_proj” is no target module")
+        said = page.locator(".stMain .np-error").get_by_text("“foo_proj” is not a target module")
         expect(said).to_be_visible(visible=width == 390)
     above, below = said.bounding_box(), page.locator(".np-answer").first.bounding_box()
     assert above

@@ -327,7 +327,7 @@ def _states(a: PlanEstimate) -> Iterator[Shown]:
         yield device_bars([("", item.device_memory)], item.memory.usable, LIGHT)
         yield from item.explain()
     for other in under_each_optimizer(a.memory):
-        name, _, *rest = training_text.optimizer_row(other, measured=True)  # a state may be called exp_inf
+        name, _, *rest = training_text.optimizer_row(other)  # a state may be called exp_inf
         yield from (name, *rest)
 
 

@@ -407,7 +407,7 @@ def test_a_layout_of_ones_own_moves_days_and_one_that_cannot_be_has_none() -> No
     fastest, own = (estimate(plan_from({**texts, **more})) for more in ({}, {"tp": "8"}))
     assert own.middle.days > 1.2 * fastest.middle.days
     assert own.middle.dollars > 1.2 * fastest.middle.dollars
-    with pytest.raises(BudgetError, match=r"3, but it must divide the 64 query heads. Use 2"):
+    with pytest.raises(BudgetError, match=r"tensor = 3, but it must divide the 64 query heads. Use 2"):
         estimate(plan_from({**texts, "tp": "3"}))
     with pytest.raises(BudgetError, match="more than the 512"):
         estimate(plan_from({**texts, "tp": "8", "pp": "80"}))

@@ -18,7 +18,7 @@ from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES, STORAGE_TYPES
-from core.views.plan import text_precision
+from core.views.training import text_precision
 from tests.every import every
 
 TYPES = st.fixed_dictionaries({field.id: st.sampled_from(field.options) for field in OWN_FIELDS.values()})

@@ -27,12 +27,12 @@ from core.views.hardware import text as hardware_text
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.plan.memory_rows import memory_rows
-from core.views.plan.text_precision import unsharded
 from core.views.report.rows import MAIN, main_rows, plan_rows
 from core.views.runs import text as runs_text
 from core.views.runs import text_goodput as words_whole
 from core.views.search import text as search_text
 from core.views.training.charts_device import state_bars
+from core.views.training.text_precision import unsharded
 from tests.core.sentence_facts import says
 from tests.every import every
 

@@ -174,7 +174,7 @@ def test_the_fewest_accelerators_are_those_that_one_user_needs(name: str) -> Non
 
 
 def test_heads_that_cannot_be_shared_are_refused_with_what_can() -> None:
-    with pytest.raises(ValueError, match=r"2 accelerators cannot share its 25 heads evenly\. 1 can"):
+    with pytest.raises(ValueError, match=r"2 accelerators cannot split the 25 heads evenly\. Choose 1"):
         at("GPT-2 XL 1558M", tensor=2)
     assert at("GPT-2 XL 1558M", tensor=None).tensor == 1
 

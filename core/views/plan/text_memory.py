@@ -59,10 +59,15 @@ def _model_text(h: MemoryEstimate) -> Message:
 
 
 def _where_text(h: MemoryEstimate) -> Message:
-    count, device = whole_accelerators(h.plan.accelerators), h.plan.device.name
+    count = whole_accelerators(h.plan.accelerators)
+    return where_text(count, h.plan.device.name, count - int(h.layout.accelerators))
+
+
+def where_text(count: int, device: str, idle: int = 0) -> Message:
+    """Return so many accelerators: ``8 × H100 SXM``."""
     if count == 1:
         return message("memory.where.one", device=device)
-    if idle := count - int(h.layout.accelerators):
+    if idle:
         return message("memory.where.idle", count=float(count), device=device, idle=float(idle))
     return message("memory.where.many", count=float(count), device=device)
 

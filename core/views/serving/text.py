@@ -13,6 +13,7 @@ from core.serving.cache import CACHE_TYPES, TRANSFORMERS, cache_of, kind_of
 from core.serving.serving import LONGEST, Serving
 from core.serving.weights import WEIGHT_TYPES, weights_of
 from core.units import format_bytes, format_count, format_duration, format_exact
+from core.views.plan.text_memory import where_text
 
 _KINDS = (
     "Llama 2 7B",
@@ -38,15 +39,13 @@ def _time(work: Placed) -> str:
 
 def fitting_text(s: Serving, name: str) -> list[Message]:
     """Return how many users fit with the weights of the model ``name``, and whether those that were entered do."""
-    device = s.device.name
-    many = message("serving.where.many", count=float(s.tensor), device=device)
     fit = s.users_that_fit
     kind = "unknown" if math.isnan(s.room) else "over" if s.room < 0 else "no_user" if fit < 1 else "users"
     said = pick_message(
         _FITTING[kind],
         model=name,
         format=s.weights.kind.name,
-        where=many if s.tensor > 1 else message("serving.where.one", device=device),
+        where=where_text(s.tensor, s.device.name),
         weights=s.weights.held,
         engine=s.share * s.device.memory_bytes,
         context=float(s.context),

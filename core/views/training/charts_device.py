@@ -9,7 +9,7 @@ from typing import Any
 from core.messages import message
 from core.training.device.memory import DeviceMemory
 from core.training.memory import PARTS, StateBytes
-from core.units import format_bytes, significant
+from core.units import significant
 from core.views.common.chart import MONO, Figure, axis, figure, label, lying_bars, rows_axis, rule
 from core.views.common.palette import Palette
 
@@ -30,120 +30,88 @@ _ROW, _LEVEL, _BELOW = 46, 17, 56
 _NARROWEST, _LETTER, _MONO_LETTER, _GAP = 340, 7.0, 8.0, 10
 _ASIDE = 7
 _TRACE = 1e-9
-"""GiB that stand for a class that one bar lacks and another has."""
+"""Size that stands for a class that one bar lacks and another has."""
 
 
 def colour(role: str, palette: Palette) -> str:
-    """The colour of a class; what has no role is quiet."""
+    """Return the color of a class; muted without a role."""
     return palette.role(role) if role else palette.muted
 
 
 def device_bars(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> Figure:
-    """One stacked bar for each named account, against the memory of one accelerator.
+    """Return one stacked bar for each named account, against the memory capacity.
 
-    The classes are named over the bars, as they lie in the longest: what it has none of where it would lie.
     usable: bytes; NaN where unknown, and then without its line.
     """
-    names = [name for name, _ in rows]
-    known = usable if not math.isnan(usable) else 0.0
-    longest = max(known, *(float(memory.total) for _, memory in rows)) / GIB
-    widest = max(1.12 * longest, *(with_room(float(memory.total) / GIB, _total(memory)) for _, memory in rows))
-    held = [
-        (role, name, max(size, _TRACE * any(getattr(memory, field) > 0 for _, memory in rows)))
-        for (field, *_), (role, name, size) in zip(CLASSES, class_sizes(_longest(rows)), strict=True)
-    ]
-    marks = class_labels(held, widest, palette, named=len(rows) == 1)
-    above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
-    inner = _ROW * len(rows)
-    return figure(
-        palette,
-        class_bars([memory for _, memory in rows], names, 0.62, palette),
-        height=above + inner + _BELOW + (18 if known else 0),
-        margin={"l": 8, "r": 8, "t": above, "b": _BELOW + (18 if known else 0)},
-        barmode="stack",
-        xaxis=axis(palette, message("memory.picture.axis"), range=[0, widest], fixedrange=True, tickformat=",~f"),
-        yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
-        annotations=[
-            *marks,
-            *(
-                at_end(_total(memory), float(memory.total), row, usable, palette)
-                for row, (_, memory) in enumerate(rows)
-            ),
-            *limit_label(usable, palette, widest),
-        ],
-        shapes=limit_line(usable, palette),
-    )
-
-
-def _longest(rows: Sequence[tuple[str, DeviceMemory]]) -> DeviceMemory:
-    return max((memory for _, memory in rows), key=lambda memory: float(memory.total))
-
-
-def class_bars(memories: Sequence[DeviceMemory], at: Sequence[Any], width: float, palette: Palette) -> list[Figure]:
-    """The classes of what is held as the parts of bars, which lie in the rows ``at``."""
-    bars: list[Figure] = []
-    for field, role, name in CLASSES:
-        values = [float(getattr(memory, field)) for memory in memories]
-        bars.append(
-            lying_bars(
-                [value / GIB for value in values],
-                at,
-                f"{name}: %{{x:,.2f}} GiB (%{{customdata}})",
-                name=name,
-                width=width,
-                marker={"color": colour(role, palette), "line": {"color": palette.background, "width": 1}},
-                customdata=[format_bytes(value, system="decimal") for value in values],
-            )
-        )
-    return bars
+    sizes = [[float(getattr(memory, field)) / GIB for field, *_ in CLASSES] for _, memory in rows]
+    classes = [(role, name) for _, role, name in CLASSES]
+    title = message("memory.picture.axis")
+    return _stacked_bars([name for name, _ in rows], sizes, classes, palette, title=title, unit="GiB", usable=usable)
 
 
 def state_bars(rows: Sequence[tuple[str, StateBytes]], palette: Palette) -> Figure:
-    """One stacked bar of bytes per parameter for each named optimizer."""
+    """Return one stacked bar of bytes per parameter for each named optimizer."""
+    sizes = [[float(getattr(states, part)) for part in PARTS] for _, states in rows]
+    title = message("memory.picture.axis_states")
     names = [name for name, _ in rows]
-    widest = max(with_room(states.total, significant(states.total, 3)) for _, states in rows)
-    sizes = [[(part, name, float(getattr(states, part))) for part, name in PARTS.items()] for _, states in rows]
-    marks = class_labels(max(sizes, key=lambda parts: sum(size for *_, size in parts)), widest, palette, named=False)
+    return _stacked_bars(
+        names, sizes, [(role, name) for _, role, name in CLASSES[:4]], palette, title=title, unit="B per parameter"
+    )
+
+
+def _stacked_bars(
+    names: Sequence[str],
+    sizes: Sequence[Sequence[float]],
+    classes: Sequence[tuple[str, str]],
+    palette: Palette,
+    *,
+    title: str,
+    unit: str,
+    usable: float = math.nan,
+) -> Figure:
+    """Return a bar for each name. The classes, each a role and a name, are named over the bars, as they lie in the
+    longest: one that it lacks where it would lie.
+
+    sizes: of each class of each bar, in ``unit``. usable: bytes where a line marks the capacity, NaN for none.
+    """
+    totals = [sum(parts) for parts in sizes]
+    capacity = 0.0 if math.isnan(usable) else usable / GIB
+    ends = [significant(total, 3) for total in totals]
+    widest = max(1.12 * max(capacity, *totals), *(_with_room(*end) for end in zip(totals, ends, strict=True)))
+    longest = max(sizes, key=sum)
+    above_bars = [
+        (role, name, max(longest[at], _TRACE * any(parts[at] > 0 for parts in sizes)))
+        for at, (role, name) in enumerate(classes)
+    ]
+    marks = class_labels(above_bars, widest, palette, named=len(names) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
+    below = _BELOW + (18 if capacity else 0)
     bars = [
         lying_bars(
-            [parts[at][2] for parts in sizes],
+            [parts[at] for parts in sizes],
             names,
-            f"{name}: %{{x:,.3~g}} B per parameter",
+            f"{name}: %{{x:,.3~g}} {unit}",
             name=name,
             width=0.62,
-            marker={"color": colour(part, palette), "line": {"color": palette.background, "width": 1}},
+            marker={"color": colour(role, palette), "line": {"color": palette.background, "width": 1}},
         )
-        for at, (part, name) in enumerate(PARTS.items())
-    ]
-    font = {"family": MONO, "size": 13, "color": palette.text}
-    ends = [
-        label(
-            palette,
-            f"<b>{significant(states.total, 3)}</b>",
-            x=states.total,
-            y=row,
-            xanchor="left",
-            xshift=5,
-            font=font,
-        )
-        for row, (_, states) in enumerate(rows)
+        for at, (role, name) in enumerate(classes)
     ]
     return figure(
         palette,
         bars,
-        height=above + _ROW * len(rows) + _BELOW,
-        margin={"l": 8, "r": 8, "t": above, "b": _BELOW},
+        height=above + _ROW * len(names) + below,
+        margin={"l": 8, "r": 8, "t": above, "b": below},
         barmode="stack",
-        xaxis=axis(palette, message("memory.picture.axis_states"), range=[0, widest], fixedrange=True),
+        xaxis=axis(palette, title, range=[0, widest], fixedrange=True, tickformat=",~f"),
         yaxis=rows_axis(palette, names, names, autorange="reversed", ticklen=0, fixedrange=True, type="category"),
-        annotations=[*marks, *ends],
+        annotations=[
+            *marks,
+            *(_end_label(end, totals[row], row, capacity, palette) for row, end in enumerate(ends)),
+            *(_capacity_label(usable, palette, widest) if capacity else []),
+        ],
+        shapes=_capacity_line(capacity, palette) if capacity else [],
     )
-
-
-def class_sizes(memory: DeviceMemory) -> list[tuple[str, str, float]]:
-    """Role, name, and size in GiB of every class of memory."""
-    return [(role, name, float(getattr(memory, field)) / GIB) for field, role, name in CLASSES]
 
 
 def class_labels(
@@ -180,37 +148,25 @@ def class_labels(
     return rows
 
 
-def with_room(x: float, text: str) -> float:
-    """How far an axis reaches on which ``text`` stands behind ``x``."""
+def _with_room(x: float, text: str) -> float:
+    """Return how far an axis reaches on which ``text`` stands behind ``x``."""
     return x / (1 - (_ASIDE + _MONO_LETTER * len(text)) / _NARROWEST)
 
 
-def _total(memory: DeviceMemory) -> str:
-    return significant(float(memory.total) / GIB, 3)
-
-
-def at_end(text: str, held: float, row: int, usable: float, palette: Palette) -> Figure:
-    """A number right of a bar's end, in bytes, clear of the line that it may cross; that of too much is red."""
-    font = {"family": MONO, "size": 13, "color": palette.gradients if held > usable else palette.text}
-    place = {"x": held / GIB, "y": row, "xanchor": "left", "xshift": 5, "bgcolor": palette.background}
+def _end_label(text: str, total: float, row: int, capacity: float, palette: Palette) -> Figure:
+    """Return a number right of a bar's end, clear of the line that it may cross; red above the capacity."""
+    over = 0 < capacity < total
+    font = {"family": MONO, "size": 13, "color": palette.gradients if over else palette.text}
+    place = {"x": total, "y": row, "xanchor": "left", "xshift": 5, "bgcolor": palette.background}
     return label(palette, f"<b>{text}</b>", **place, font=font)
 
 
-def limit_line(usable: float, palette: Palette) -> list[dict[str, Any]]:
-    """The line where the memory of one accelerator ends; none where that is unknown."""
-    if math.isnan(usable):
-        return []
+def _capacity_line(capacity: float, palette: Palette) -> list[dict[str, Any]]:
     halo = {"color": palette.background, "width": 5}  # keeps the dashes visible where they cross a bar
-    return [rule(line, x=usable / GIB) for line in (halo, {"color": palette.text, "width": 2, "dash": "dash"})]
+    return [rule(line, x=capacity) for line in (halo, {"color": palette.text, "width": 2, "dash": "dash"})]
 
 
-def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str, Any]]:
-    """How much memory one accelerator has, under its line."""
-    if math.isnan(usable):
-        return []
-    at = usable / GIB
-    text = message("memory.picture.capacity", capacity=usable)
-    right = at > 0.5 * widest
-    return [
-        label(palette, text, x=at, y=0, yref="paper", yanchor="top", yshift=-48, xanchor="right" if right else "left")
-    ]
+def _capacity_label(usable: float, palette: Palette, widest: float) -> list[dict[str, Any]]:
+    at, text = usable / GIB, message("memory.picture.capacity", capacity=usable)
+    side = "right" if at > 0.5 * widest else "left"
+    return [label(palette, text, x=at, y=0, yref="paper", yanchor="top", yshift=-48, xanchor=side)]

@@ -29,21 +29,21 @@ def headroom_cell(h: MemoryEstimate) -> str:
     return QuantityText(f"{sign}{format_bytes(abs(h.spare), system='binary', digits=3)}", h.spare, "B")
 
 
-def optimizer_headings(*, measured: bool) -> tuple[Message, ...]:
+def optimizer_headings() -> tuple[Message, ...]:
     """Return the headings of `optimizer_row`."""
     return (
         message("training.optimizer.name"),
         message("training.optimizer.states"),
         message("training.optimizer.formula"),
         message("training.heading.per_parameter"),
-        message("row.model_states"),
-        message("row.memory_bytes"),
+        message("memory.row.states"),
+        message("training.heading.peak"),
         message("training.heading.free"),
-        *((message("training.optimizer.measured"),) if measured else ()),
+        message("training.optimizer.measured"),
     )
 
 
-def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
+def optimizer_row(h: MemoryEstimate) -> tuple[str, ...]:
     """Return the row of a plan's optimizer: states, bytes per parameter, memory use."""
     optimizer = h.optimizer
     return (
@@ -54,7 +54,7 @@ def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
         format_bytes(float(h.device_memory.states), system="binary", digits=3),
         format_bytes(h.total, system="binary", digits=3),
         headroom_cell(h),
-        *((measured_state(optimizer),) if measured else ()),
+        measured_state(optimizer),
     )
 
 
@@ -62,8 +62,7 @@ def measured_state(optimizer: Optimizer) -> str:
     """Return the measured state per parameter."""
     if math.isnan(optimizer.measured):
         return message("training.cell.unknown")
-    size = f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
-    return QuantityText(size, optimizer.measured, "B")
+    return QuantityText(f"{optimizer.measured:.5f} B", optimizer.measured, "B")
 
 
 def optimizers_text(rows: Sequence[MemoryEstimate]) -> Message:

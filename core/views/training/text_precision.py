@@ -59,37 +59,25 @@ def precision_rows(h: MemoryEstimate) -> list[PrecisionRow]:
 
 
 def _name(row: PolicyRow) -> Message:
-    if row.state:
-        return message("training.policy.state", state=row.state)
-    return message(_NAMES[row.chosen])
+    return message("training.policy.state", state=row.state) if row.state else message(_CLASSES[row.chosen][0])
 
 
 def _purpose(row: PolicyRow) -> Message:
     if not row.state:
-        return message(_PURPOSES[row.chosen])
-    if row.size:
-        return message("training.policy.why_state", size=row.size)
-    return message("training.policy.why_other_state")
+        return message(_CLASSES[row.chosen][1])
+    return message("training.policy.why_state", size=row.size) if row.size else message("training.policy.why_other")
 
 
-_NAMES = {
-    "weights": "training.policy.weights",
-    "master": "training.policy.master",
-    "gradients": "training.policy.gradients",
-    "accumulation": "training.policy.accumulation",
-    "gradient_copy": "training.policy.gradient_copy",
-    "multiplies": "training.policy.multiplies",
-    "activations": "training.policy.activations",
+_CLASSES = {
+    "weights": ("training.policy.weights", "training.policy.why_weights"),
+    "master": ("training.policy.master", "training.policy.why_master"),
+    "gradients": ("training.policy.gradients", "training.policy.why_gradients"),
+    "accumulation": ("training.policy.accumulation", "training.policy.why_accumulation"),
+    "gradient_copy": ("training.policy.gradient_copy", "training.policy.why_gradient_copy"),
+    "multiplies": ("training.policy.multiplies", "training.policy.why_multiplies"),
+    "activations": ("training.policy.activations", "training.policy.why_activations"),
 }
-_PURPOSES = {
-    "weights": "training.policy.why_weights",
-    "master": "training.policy.why_master",
-    "gradients": "training.policy.why_gradients",
-    "accumulation": "training.policy.why_accumulation",
-    "gradient_copy": "training.policy.why_gradient_copy",
-    "multiplies": "training.policy.why_multiplies",
-    "activations": "training.policy.why_activations",
-}
+"""What decides a type → its name, and what it is for."""
 
 
 def short_sum(states: StateBytes) -> Message:
@@ -120,14 +108,13 @@ def policy_headings() -> tuple[Message, ...]:
         message("training.policy.heading"),
         message("training.policy.parts"),
         message("training.heading.per_parameter"),
-        message("row.memory_bytes"),
+        message("training.heading.peak"),
         message("training.heading.free"),
-        message("training.policy.about"),
     )
 
 
 def policy_row(h: MemoryEstimate) -> tuple[str, ...]:
-    """Return the row of a plan's precision: its sum, what one accelerator needs, what is free, and what it is."""
+    """Return the row of a plan's precision: its sum, what one accelerator needs, and what is free."""
     states = unsharded(h)
     size = significant(states.total)
-    return h.policy.id, short_sum(states), size, gib(h.total), headroom_cell(h), h.policy.note
+    return h.policy.id, short_sum(states), size, gib(h.total), headroom_cell(h)
