@@ -109,7 +109,7 @@ PARALLEL = PageSpec(
     title="Parallel plan",
     url_path="parallel-plan",
     prefix="s",
-    lead="Which layout is fastest on this cluster, and why? Every one that divides and fits, timed part by part.",
+    lead="Find the fastest parallel layout for your cluster, and see where each step spends its time.",
     plans=True,
 )
 WHAT_IF = PageSpec(
