@@ -1,9 +1,7 @@
-"""Formulas of step time and the constants in them.
+"""Formulas of step time, and the constants in them.
 
-Constants are fitted to measured steps; each has a prior with its source.
-
-Most are shares: of a peak that products reach, of a communication that nothing hides.
-``core.step_time.calibration.fit`` fits them to published step times.
+Most constants are ratios, such as the share of the peak that matmuls reach, or the exposed share of communication.
+``core.step_time.calibration.fit`` fits them to published step times. Each has a prior with its source.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ TABLE = "step_constants"
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One constant. family: of accelerators, empty where it holds for all.
+    """One constant.
 
-    prior, prior_sd: what is known without the published step times; standard deviations are of the logarithm.
-    posterior_sd: the same after the fit; NaN before one.
+    family: of accelerators, empty for all of them. prior, prior_sd: without the published step times; standard
+    deviations are of the logarithm. posterior_sd: after the fit; NaN before one.
     """
 
     name: str
@@ -44,7 +42,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The constants for accelerators of one family; NaN where the family has no such thing."""
+    """The constants for accelerators of one family; NaN for what the family lacks."""
 
     matmul16: float
     matmul8: float
@@ -93,7 +91,7 @@ class Constants:
 
 @cached("tables_kept")
 def step_constants() -> tuple[Constant, ...]:
-    """Every constant of the table, in its order."""
+    """Return the constants of the table, in its order."""
     return tuple(
         Constant(
             name=row["name"],
@@ -110,14 +108,14 @@ def step_constants() -> tuple[Constant, ...]:
 
 
 _FAMILY_OF_GENERATION: Mapping[int, str] = {0: "A100", 1: "A100", 2: "Hopper", 3: "Blackwell"}
-"""Accelerators of a family without constants of its own take those of their contemporaries."""
+"""Generation → the family whose constants an accelerator without its own takes."""
 
 BESIDE: Mapping[str, str] = {"TPU": "Hopper"}
-"""A family that was measured less → the one that stands for what it was not measured with."""
+"""Family with few measurements → its proxy for everything that was not measured."""
 
 
 def family_of(accelerator: Accelerator) -> str:
-    """The family whose constants an accelerator takes."""
+    """Return the family whose constants an accelerator takes."""
     return accelerator.family if accelerator.family in BESIDE else _FAMILY_OF_GENERATION[accelerator.generation]
 
 
@@ -127,11 +125,11 @@ _NEAREST: Mapping[str, str] = {
     "attention_fa2": "attention",
     "attention_triton": "attention",
 }
-"""What stands for a format or a kernel that a family was not measured with."""
+"""Constant without measurements in a family → its proxy."""
 
 
 def resolved(table: Iterable[Constant], family: str) -> Constants:
-    """The constants of ``table`` for one family."""
+    """Return the constants of ``table`` for one family."""
     table = tuple(table)
     by_name = {
         constant.name: constant.value
@@ -146,7 +144,7 @@ def resolved(table: Iterable[Constant], family: str) -> Constants:
 
 @cached("results_kept")
 def constants_of(family: str) -> Constants:
-    """The published constants for one family."""
+    """Return the published constants for one family."""
     return resolved(step_constants(), family)
 
 
@@ -170,8 +168,8 @@ _FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "section 3.3", "https://arxiv.o
 _LLAMA = Source("Llama team 2024, The Llama 3 Herd of Models", "section 3.3", "https://arxiv.org/abs/2407.21783")
 
 _TIME = Symbol("t", "time", "seconds")
-_RATE = Symbol("P", "FLOP/s that large products reach", "flop_per_s")
-_MEMORY = Symbol(r"\beta", "bytes per second that memory streams", "bytes_per_s")
+_RATE = Symbol("P", "FLOP/s of large matmuls", "flop_per_s")
+_MEMORY = Symbol(r"\beta", "memory bandwidth", "bytes_per_s")
 
 
 @formula(
@@ -181,68 +179,68 @@ _MEMORY = Symbol(r"\beta", "bytes per second that memory streams", "bytes_per_s"
         "flop": Symbol("W", "work", "flop"),
         "rate": _RATE,
         "traffic_factor": Symbol(r"\rho", "weight of the traffic", "number"),
-        "bytes": Symbol("Q", "bytes of both factors and of the result", "bytes"),
+        "bytes": Symbol("Q", "bytes of both operands and the result", "bytes"),
         "bandwidth": _MEMORY,
     },
     sources=(_ROOFLINE, OWN_CONSTRUCTION),
 )
 def product_seconds(flop: float, rate: float, traffic_factor: float, bytes: float, bandwidth: float) -> float:
-    """Time of matrix products: arithmetic and memory traffic added.
+    """Return the time of matmuls, the sum of arithmetic and memory traffic.
 
-    The sum makes narrow shards, short micro-batches and small experts slower without a table of shapes: it is an
-    efficiency that falls with 1/M + 1/N + 1/K.
+    The sum makes narrow shards, short micro-batches, and small experts slower without a table of shapes. Its efficiency
+    falls with 1/M + 1/N + 1/K.
     """
     return flop / rate + traffic_factor * bytes / bandwidth
 
 
 @formula(
     r"\frac{2}{3} \cdot \v{tail} \cdot \v{sides}",
-    result=Symbol(r"W_\text{t}", "work that the idle part of the last wave would have done", "flop"),
+    result=Symbol(r"W_\text{t}", "FLOPs lost in the last wave", "flop"),
     symbols={
-        "sides": count(r"\Sigma", "sides of products, M + N + K of each, as many as are there for a token, or a layer"),
-        "tail": count("a", "elements of half a wave of tiles"),
+        "sides": count(r"\Sigma", "sum of the sides M + N + K of all matmuls"),
+        "tail": count("a", "elements in half a wave of tiles"),
     },
     sources=(_WAVES, OWN_CONSTRUCTION),
 )
 def tail_flop(sides: float, tail: float) -> float:
-    """Work lost at the end of a product, where fewer tiles are left than a chip has multiprocessors.
+    """Return the FLOPs lost at the end of a matmul, when fewer tiles are left than the chip has multiprocessors.
 
-    Half a wave on average, as deep as the product’s inner side. Forward and both gradients of one product have each of
-    its three sides as inner side once, so this is the mean of the three.
+    Half a wave is lost on average, as deep as the inner side of the matmul. Forward and both gradients have each of the
+    three sides as inner side once, so this is their mean.
     """
     return 2 / 3 * tail * sides
 
 
 @formula(
     r"\v{experts} \cdot \v{half_rate_tokens}",
-    result=Symbol("T'", "tokens by which the experts’ products take longer", "count"),
+    result=Symbol("T'", "extra tokens of the expert matmuls", "count"),
     symbols={
-        "experts": count("E_r", "experts of the rank"),
-        "half_rate_tokens": count("M_0", "tokens per expert at which half the rate is reached"),
+        "experts": count("E_r", "experts per rank"),
+        "half_rate_tokens": count("M_0", "tokens per expert at half the full rate"),
     },
     sources=(OWN_CONSTRUCTION,),
 )
 def padded_tokens(experts: float, half_rate_tokens: float) -> float:
-    """Tokens by which a grouped product takes longer: each expert costs as if it had so many more.
+    """Return the extra tokens of a grouped matmul, in which each expert costs as if it had M₀ more tokens.
 
-    With M tokens per expert that is an efficiency of M / (M + M₀).
+    With M tokens per expert, the efficiency is M / (M + M₀).
     """
     return experts * half_rate_tokens
 
 
 @formula(
     r"\sqrt{\v{product}^2 + \v{added}^2} - \v{product}",
-    result=Symbol(r"t_\text{a}", "time by which a product takes longer for what it adds to", "seconds"),
+    result=Symbol(r"t_\text{a}", "extra time of a matmul that accumulates", "seconds"),
     symbols={
-        "product": Symbol("t", "time of the product", "seconds"),
-        "added": Symbol(r"t_\text{w}", "time of reading and writing what it adds to", "seconds"),
+        "product": Symbol("t", "time of the matmul", "seconds"),
+        "added": Symbol(r"t_\text{w}", "time to read and write the accumulated gradient", "seconds"),
     },
     sources=(_MEGATRON, OWN_CONSTRUCTION),
 )
 def adding_seconds(product: float, added: float) -> float:
-    """Time that a product of gradients takes longer for adding its result to that of earlier micro-batches.
+    """Return the extra time of a gradient matmul that adds its result to that of earlier micro-batches.
 
-    It reads and writes them tile by tile while other tiles are multiplied: a smooth form of the longer of two.
+    It reads and writes tile by tile while it multiplies other tiles, so this is a smooth maximum of the two times.
     """
     return np.sqrt(product**2 + added**2) - product
 
@@ -258,67 +256,69 @@ def adding_seconds(product: float, added: float) -> float:
     sources=(_NCCL,),
 )
 def latency_seconds(times: float, hop: float, ranks: float) -> float:
-    """Latency of collectives, which grows with the ranks; the time of their bytes comes on top."""
+    """Return the latency of collectives, which grows with the ranks. The time to send their bytes is extra."""
     return times * hop * np.log2(ranks)
 
 
 @formula(
     r"\left(\v{starting}^4 + \v{computing}^4\right)^{1/4}",
-    result=Symbol(r"t_\text{o}", "time of a layer, one operation after the other", "seconds"),
+    result=Symbol(r"t_\text{o}", "time of a layer without CUDA graphs", "seconds"),
     symbols={
-        "starting": Symbol(r"t_\text{h}", "time in which the host starts the layer’s operations", "seconds"),
-        "computing": Symbol(r"t_\text{c}", "time in which the accelerator computes them", "seconds"),
+        "starting": Symbol(r"t_\text{h}", "time in which the host launches the kernels", "seconds"),
+        "computing": Symbol(r"t_\text{c}", "time in which the accelerator runs them", "seconds"),
     },
     sources=(OWN_CONSTRUCTION,),
 )
 def started_seconds(starting: float, computing: float) -> float:
-    """The longer of what the host and the accelerator take, and a little more where they take as long: then some
-    operations wait for their host and others make it wait."""
+    """Return a smooth maximum of the times of host and accelerator.
+
+    If both take about as long, some kernels wait for their launch and others delay it.
+    """
     return (starting**4 + computing**4) ** 0.25
 
 
 @formula(
     r"\frac{\v{share} \cdot \v{time} + (\v{time} - \v{behind})"
     r" + |\v{share} \cdot \v{time} - (\v{time} - \v{behind})|}{2}",
-    result=Symbol(r"t_\text{x}", "time that is waited for", "seconds"),
+    result=Symbol(r"t_\text{x}", "exposed time", "seconds"),
     symbols={
         "time": Symbol("t", "time of the communication", "seconds"),
-        "share": Symbol("x", "share that nothing hides", "ratio"),
-        "behind": Symbol(r"t_\text{c}", "computing that it runs beside", "seconds"),
+        "share": Symbol("x", "share that is always exposed", "ratio"),
+        "behind": Symbol(r"t_\text{c}", "compute that overlaps it", "seconds"),
     },
     sources=(_FSDP, OWN_CONSTRUCTION),
 )
 def exposed_seconds(time: float, share: float, behind: float) -> float:
-    """Communication that is waited for: a share always, and all that is longer than the computing beside it.
+    """Return the exposed communication: a fixed share, or all that exceeds the overlapping compute if that is more.
 
-    Half of a sum and of the size of the difference is the larger of two.
+    Half of the sum plus half of the absolute difference is the maximum of the two.
     """
     return np.maximum(share * time, time - behind)
 
 
 @formula(
     r"\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}})",
-    result=Symbol("c", "nodes that one token goes to", "number"),
+    result=Symbol("c", "nodes per token", "number"),
     symbols={
-        "nodes": count("n", "nodes over which experts are spread"),
+        "nodes": count("n", "nodes that have experts"),
         "chosen": count("K", "experts per token"),
     },
     sources=(DEEPSEEK_V3.at("section 3.2.2"),),
 )
 def nodes_met(nodes: float, chosen: float) -> float:
-    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each.
+    """Return the expected number of nodes with a token’s experts. The network carries one copy to each.
 
     Raises ``ValueError`` for less than one node.
     """
     if np.any(np.less(nodes, 1)):
         raise ValueError("experts lie on at least one node")
-    with np.errstate(divide="ignore"):  # of one node all is there: the logarithm of nothing
+    with np.errstate(divide="ignore"):  # On one node the logarithm is that of zero.
         return -nodes * np.expm1(chosen * np.log1p(-1 / nodes))
 
 
 @formula(
     r"\v{kept} \cdot 2 + \v{gradients} + \v{weights}",
-    result=Symbol("u", "bytes of the update per parameter", "bytes_per_parameter"),
+    result=Symbol("u", "bytes moved by the update per parameter", "bytes_per_parameter"),
     symbols={
         "kept": Symbol("k", "optimizer state and master weight, read and written", "bytes_per_parameter"),
         "gradients": Symbol("g", "gradient, read", "bytes_per_parameter"),
@@ -327,13 +327,13 @@ def nodes_met(nodes: float, chosen: float) -> float:
     sources=(ZERO.at("section 3.1"),),
 )
 def update_bytes(kept: float, gradients: float, weights: float) -> float:
-    """Bytes that the optimizer moves for one parameter."""
+    """Return the bytes that the optimizer moves per parameter."""
     return kept * 2 + gradients + weights
 
 
 @formula(
     r"\v{share} \cdot \log_2 (\v{nodes})",
-    result=Symbol("J", "time lost to stragglers and contention, over that of the step without it", "ratio"),
+    result=Symbol("J", "time lost to stragglers and contention, over the rest of the step", "ratio"),
     symbols={
         "share": Symbol("j", "share per doubling", "ratio"),
         "nodes": Symbol("n", "accelerators over those of one node, at least 1", "number"),
@@ -341,20 +341,22 @@ def update_bytes(kept: float, gradients: float, weights: float) -> float:
     sources=(_LLAMA, OWN_CONSTRUCTION),
 )
 def jitter_share(share: float, nodes: float) -> float:
-    """Stragglers and contention: a share for each doubling beyond one node."""
+    """Return the share lost to stragglers and contention, which grows with each doubling beyond one node."""
     return share * np.log2(nodes)
 
 
 @formula(
     r"\v{share} \cdot (1 - \frac{1}{\v{accelerators}})",
-    result=Symbol("K", "time lost to others, over that of the step on one accelerator", "ratio"),
+    result=Symbol("K", "time lost to concurrent collectives, over the step on one accelerator", "ratio"),
     symbols={
-        "share": Symbol("k", "share among many", "ratio"),
+        "share": Symbol("k", "share on many accelerators", "ratio"),
         "accelerators": count("n", "accelerators"),
     },
     sources=(OWN_CONSTRUCTION,),
 )
 def contention_share(share: float, accelerators: float) -> float:
-    """What computing loses to collectives beside it, which take multiprocessors, memory bandwidth and power: nothing
-    on a single accelerator, and with more of them as much as a ring sends of its bytes."""
+    """Return the share of compute lost to concurrent collectives, which use multiprocessors, bandwidth, and power.
+
+    It is zero on a single accelerator and grows like the bytes that a ring sends.
+    """
     return share * (1 - 1 / accelerators)

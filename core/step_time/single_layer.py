@@ -1,7 +1,7 @@
-"""What is predicted of one layer that trains alone on one accelerator, to compare with a measurement.
+"""Predicted time and memory of one layer on one accelerator, to compare with a measurement.
 
-The time is what a model of two such layers takes longer than a model of one: embedding, head, loss and what a step
-costs outside its layers are in both and drop out. The memory is the layer's states and what it keeps for backward.
+The time is the difference between a model of two such layers and one of a single layer, so that embedding, head, loss,
+and fixed costs cancel. The memory is the layer's states and saved activations.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from core.training.layout import Layout
 from core.training.memory import state_bytes, states_per_parameter
 
 _LIKE = "H100 SXM"
-"""An accelerator that is not in the catalogue takes all but its rates from here: launches, share of attention."""
+"""Accelerator that serves as a proxy for one outside the catalog, except for its rates."""
 
 
 @formula(
     r"\v{two} - \v{one}",
-    result=Symbol(r"t_\text{layer}", "time of one layer’s step", "seconds"),
+    result=Symbol(r"t_\text{layer}", "step time of one layer", "seconds"),
     symbols={
-        "two": Symbol("t_2", "step of a model of two such layers", "seconds"),
-        "one": Symbol("t_1", "step of a model of one", "seconds"),
+        "two": Symbol("t_2", "step time of a model with two such layers", "seconds"),
+        "one": Symbol("t_1", "step time of a model with one", "seconds"),
     },
     sources=(OWN_CONSTRUCTION,),
 )
 def layer_seconds(two: float, one: float) -> float:
-    """Time of one layer alone: what a model of two takes longer than a model of one."""
+    """Return the step time of one layer, the difference between a model of two and a model of one."""
     return two - one
 
 
 @dataclass(frozen=True, slots=True)
 class LayerPrediction:
-    """One layer's step as predicted. time: its parts, in seconds. Bytes are those of tensors.
+    """The predicted step of one layer.
 
-    Backward's gradients of activations are not counted, nor what operations make on the way: what is allocated at most
-    is somewhat more.
+    time: its parts, in seconds. Bytes are those of tensors, without gradients of activations and temporary buffers, so
+    that the allocator reports somewhat more.
     """
 
     time: StepTime
@@ -60,12 +60,12 @@ class LayerPrediction:
 
     @property
     def seconds(self) -> float:
-        """Of the whole step."""
+        """Seconds of the whole step."""
         return float(self.time.total)
 
     @property
     def peak_bytes(self) -> float:
-        """States and activations, which are all there when backward begins."""
+        """Bytes of states and activations when backward begins."""
         return self.states_bytes + self.activation_bytes
 
 
@@ -76,12 +76,15 @@ def predict_layer(
     rates: Rates | None = None,
     compiled: bool = False,
 ) -> LayerPrediction:
-    """The step of ``shape`` in mixed bf16, or fp16 without it, with fp32 master weights and AdamW on one accelerator.
+    """Return the step of ``shape`` in mixed bf16 (or fp16) with fp32 master weights and AdamW on one accelerator.
 
-    accelerator: None where it is not in the catalogue; ``rates`` then say all that is known of it. compiled: one
-    kernel each for gates and rotary positions, and no factor for torch operation by operation. Norms are one kernel
-    either way, and attention the kernel that torch takes by itself. Raises `BudgetError` without an accelerator or
-    rates of products and memory, `SpecError` for a shape that cannot be.
+    Args:
+        accelerator: None for one outside the catalog, of which ``rates`` has all that is known.
+        compiled: Fuse gates and rotary positions. Norms are one kernel either way, and attention is torch's default.
+
+    Raises:
+        BudgetError: Without an accelerator, or rates of matmuls and memory.
+        SpecError: For an invalid shape.
     """
     device, layout = accelerator or _unlisted(rates), Layout(micro_batch=shape.micro_batch)
     cluster = Cluster(device, 1, 1)
@@ -115,7 +118,7 @@ def predict_layer(
 
 
 def _unlisted(rates: Rates | None) -> Accelerator:
-    """An accelerator whose datasheet would lead one to expect ``rates``, and which is otherwise like `_LIKE`."""
+    """Return an accelerator whose datasheet matches ``rates``, and which is otherwise like `_LIKE`."""
     known = rates or Rates()
     if math.isnan(known.matmul16) or math.isnan(known.memory):
         raise BudgetError("rates", message("step.error.rates"))

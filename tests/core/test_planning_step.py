@@ -189,11 +189,11 @@ def test_measured_rates_replace_the_datasheet() -> None:
 def test_a_bandwidth_that_is_not_known_matters_only_where_it_is_needed() -> None:
     alone = Cluster(replace(find("H100 SXM"), interconnect_bandwidth=math.nan, pcie=""), 16, 8)
     assert step_time(SMALL, alone, Layout(recompute=2), seq_len=SEQ).total > 0
-    with pytest.raises(BudgetError, match="links inside a node"):
+    with pytest.raises(BudgetError, match="inside a node"):
         step_time(SMALL, alone, Layout(tensor=2), seq_len=SEQ)
     far = Cluster(replace(find("MI250X"), network=math.nan), 16, 4)
     assert step_time(SMALL, far, Layout(data=4), seq_len=SEQ).total > 0
-    with pytest.raises(BudgetError, match="network between nodes"):
+    with pytest.raises(BudgetError, match="network"):
         step_time(SMALL, far, Layout(data=16), seq_len=SEQ)
     states = default_states(SMALL)
     seconds = step_over(SMALL, far, Layout(data=np.array([4, 16])), states, seq_len=SEQ).total

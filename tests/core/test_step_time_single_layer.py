@@ -48,7 +48,7 @@ def test_of_an_unlisted_device_the_rates_say_all(matmul: float, memory: float, f
 
 @pytest.mark.parametrize("rates", [None, Rates(), Rates(matmul16=1e14), Rates(memory=1e12)])
 def test_without_a_catalogue_and_rates_nothing_is_predicted(rates: Rates | None) -> None:
-    with pytest.raises(BudgetError, match="rates of 16-bit products and of memory"):
+    with pytest.raises(BudgetError, match="16-bit matmul rate"):
         predict_layer(LLAMA, None, rates=rates)
 
 

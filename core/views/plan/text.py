@@ -276,9 +276,6 @@ _COST_RANGES = {
 # ------------------------------------------------------------------------------ notices
 
 
-AS_ASKED = 0.005
-"""Share by which a step's tokens may differ from those asked for without a word."""
-
 _OTHER_BATCH = 0.1
 """Share by which they may differ without a notice."""
 

@@ -126,7 +126,8 @@ def fastest_text(plan: Plan, result: SearchResult, here: LayoutResult) -> Messag
         "search.fastest.faster" if slower < 0 else way,
         share=abs(slower),
         layout=layout_label(best.layout),
-        seconds=best.seconds,
+        micro_batch=float(best.layout.micro_batch),
+        recompute=recompute_label(best.layout),
     )
 
 

@@ -172,10 +172,9 @@ def _moved(before: StepTime, after: StepTime) -> str:
     changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in PARTS}
     most = sorted(changes, key=lambda name: -abs(changes[name]))[:3]
     worth = [name for name in most if abs(changes[name]) > 1e-3 * float(before.total)]
-    return ", ".join(
-        message("search.near.part", part=part_name(n), change=f"{significant(changes[n], 2)}".replace("-", "−"))
-        for n in worth
-    )
+    signs = {name: "+" if changes[name] > 0 else "−" for name in worth}
+    parts = {name: f"{signs[name]}{significant(abs(changes[name]), 2)}" for name in worth}
+    return ", ".join(message("search.near.part", part=part_name(name), change=text) for name, text in parts.items())
 
 
 def neighbors_text(here: LayoutResult, neighbors: Sequence[Neighbour]) -> Message:
