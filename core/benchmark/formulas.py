@@ -1,4 +1,4 @@
-"""The formulas of this room: achieved rate, share of the datasheet peak, and how they compare."""
+"""Formulas of a measurement: achieved rate and bandwidth, and share of the datasheet peak."""
 
 from __future__ import annotations
 
@@ -52,17 +52,3 @@ def share_of_peak(rate: float, peak: float) -> float:
     The peak is the dense one. Good matmuls reach 75 to 90 % of it on recent accelerators.
     """
     return rate / peak
-
-
-@formula(
-    r"\frac{\v{fast}}{\v{slow}}",
-    result=Symbol("s", "how many times as fast", "number"),
-    symbols={
-        "fast": Symbol(r"R_\mathrm{fast}", "rate of the faster dtype", "flop_per_s"),
-        "slow": Symbol(r"R_\mathrm{slow}", "rate of the slower dtype", "flop_per_s"),
-    },
-    sources=(_LECTURE,),
-)
-def speed_ratio(fast: float, slow: float) -> float:
-    """Speed of one dtype relative to another."""
-    return fast / slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from core.benchmark.device import DeviceKind
 from core.benchmark.points import clip
 from core.benchmark.programme import LayerShape
 from core.limits import limit
@@ -11,19 +10,7 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 
-_SMALL = LayerShape(
-    model="a small layer",
-    hidden=768,
-    heads=12,
-    kv_heads=12,
-    head_dim=64,
-    ffn=2_048,
-    gated=True,
-    vocab=32_000,
-    seq_len=512,
-    micro_batch=1,
-)
-_LARGE = LayerShape(
+DEFAULT_LAYER = LayerShape(
     model="Llama 3 8B",
     hidden=4_096,
     heads=32,
@@ -35,11 +22,7 @@ _LARGE = LayerShape(
     seq_len=8_192,
     micro_batch=1,
 )
-
-
-def default_layer(device: DeviceKind) -> LayerShape:
-    """What is timed without a plan: a layer of Llama 3 8B, on a CPU a small one of the same kind."""
-    return _SMALL if device == "cpu" else _LARGE
+"""What is timed where a program names no layer."""
 
 
 def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int) -> LayerShape:

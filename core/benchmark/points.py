@@ -111,11 +111,6 @@ class Point(Checked):
         return achieved_rate(self.flop, self.median_s)
 
     @property
-    def best_rate(self) -> float:
-        """FLOP/s of the fastest run."""
-        return achieved_rate(self.flop, self.best_s)
-
-    @property
     def p10_rate(self) -> float:
         """A tenth of the runs were slower than this FLOP/s (the p90 of the times)."""
         return achieved_rate(self.flop, self.p90_s)

@@ -67,7 +67,7 @@ class Programme(Checked):
 
     sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the largest square of each dtype that
     a plan takes is timed once more, after everything else. layer: whose attention and training step are timed; None for
-    `core.benchmark.layer.default_layer`. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
+    `core.benchmark.layer.DEFAULT_LAYER`. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
     """
 
     device: DeviceKind

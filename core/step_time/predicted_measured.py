@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.benchmark.datasheet import datasheet_of
-from core.benchmark.layer import default_layer, with_tokens
+from core.benchmark.layer import DEFAULT_LAYER, with_tokens
 from core.benchmark.points import Point
 from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
@@ -53,7 +53,7 @@ def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured,
 def _of(points: Sequence[Point], record: Record) -> list[PredictedMeasured]:
     # A step is timed as a burst, before power and temperature limits show.
     rates, rows = measured_rates(record, "burst").rates, datasheet_of(record).rows
-    shape = record.programme.layer or default_layer(record.programme.device)
+    shape = record.programme.layer or DEFAULT_LAYER
     return [
         PredictedMeasured(
             point,

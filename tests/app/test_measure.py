@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.choices import CHOICES
 from core.benchmark.device import Cpu, DeviceKind, Gpu, Machine
-from core.benchmark.layer import default_layer
+from core.benchmark.layer import DEFAULT_LAYER
 from core.benchmark.points import Outcome
 from core.benchmark.programme import Programme
 from core.benchmark.record import Record
@@ -232,7 +232,7 @@ def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_the_last_result_of_each_kind_is_shown_together(open_page: Open, database: Path) -> None:
-    shape = default_layer("cuda").model_copy(update={"model": "Ours"})
+    shape = DEFAULT_LAYER.model_copy(update={"model": "Ours"})
     step = point(item("layer", "step", "eager", (1, shape.seq_len)), 1e-2, flop=1e12)
     layer = record("cuda", step, id="0" * 12, started=1.0)
     keep(layer.model_copy(update={"programme": layer.programme.model_copy(update={"layer": shape})}))

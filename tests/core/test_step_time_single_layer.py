@@ -6,14 +6,14 @@ from dataclasses import fields, replace
 
 import pytest
 
-from core.benchmark.layer import default_layer, layer_flop, layer_parameters
+from core.benchmark.layer import DEFAULT_LAYER, layer_flop, layer_parameters
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
 from core.step_time.running import StepTime
 from core.step_time.single_layer import predict_layer
 from core.step_time.step import Rates
 
-LLAMA = default_layer("cuda")
+LLAMA = DEFAULT_LAYER
 H100 = find("H100 SXM")
 PARAMETERS = 2 * 4096 * (32 + 8) * 128 + 3 * 4096 * 14336 + 2 * 4096
 

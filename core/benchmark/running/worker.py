@@ -140,7 +140,7 @@ def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST
         if why:
             outcome: Outcome = Refusal(item=item, why="skipped", text=why)
         else:
-            make = partial(kinds.prepare, bench, programme, item)
+            make = partial(kinds.TIMINGS[item.kind].prepare, bench, programme, item)
             outcome = attempt(bench, item, make, partial(reporter.progress, item))
         outcomes.append(outcome)
         reporter.write(Tried(outcome=outcome))

@@ -60,8 +60,3 @@ def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:
     """About how long it still takes once the first ``done`` items have an outcome and the next one is part done."""
     left = [item_s(programme, item) for item in items(programme)[done:]]
     return sum(left) - fraction * left[0] if left else 0.0
-
-
-def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """Make an item ready, whatever its kind."""
-    return TIMINGS[item.kind].prepare(bench, programme, item)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller
+from core.benchmark.layer import DEFAULT_LAYER, layer_flop, layer_parameters, smaller
 from core.benchmark.points import Item
 from core.benchmark.programme import LayerShape, Programme
 from core.benchmark.timing.accuracy import FP32, Format, checked, error_of, exact, format_of
@@ -54,7 +54,7 @@ _CHECK_BYTES = 16
 
 def items(programme: Programme) -> tuple[Item, ...]:
     """The step of the plan's layer, or of a usual one, eager and compiled."""
-    shape = programme.layer or default_layer(programme.device)
+    shape = programme.layer or DEFAULT_LAYER
     given: dict[str, Any] = {"shape": (shape.micro_batch, shape.seq_len), "seconds": programme.seconds}
     return tuple(Item(kind="layer", name=NAME, label=label, **given) for label in (EAGER, COMPILED))
 
@@ -65,7 +65,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
     Raises `SkippedError` if compiling takes too long or states do not fit, `RefusedError` if a result is wrong, and
     whatever torch raises that cannot compile.
     """
-    torch, shape, how = bench.torch, programme.layer or default_layer(programme.device), format_of(bench)
+    torch, shape, how = bench.torch, programme.layer or DEFAULT_LAYER, format_of(bench)
     if shape.experts:
         raise SkippedError(message("measure.skipped.experts"))
     if shape.head_dim % 2:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.benchmark.best import best_squares, squares
 from core.benchmark.datasheet import comparable_peak, datasheet_of, peak_of
@@ -55,18 +54,6 @@ def rate_title(dtypes: Iterable[str], prefix: str = "") -> Message:
     if len(kinds) > 1:
         return message("measure.chart.rate_integer", unit=flop, integer=integer)
     return message("measure.chart.rate", unit=integer if "op_per_s" in kinds else flop)
-
-
-def rate_ticks(low: float, high: float) -> dict[str, list[Any]]:
-    """Return ticks of a logarithmic axis of rates between powers ``low`` and ``high`` of ten: powers where there are
-    three, else one, two and five times them, or finer."""
-    values: list[float] = []
-    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
-        powers = range(math.floor(low), math.ceil(high) + 1)
-        values = [step * 10.0**k for k in powers for step in steps if low <= math.log10(step) + k <= high]
-        if len(values) > 2:
-            break
-    return {"tickvals": values, "ticktext": [rate_text(value).removesuffix(UNIT["flop_per_s"]) for value in values]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +212,7 @@ def curves(record: Record, palette: Palette) -> Figure:
             type="log",
             range=ends_at,
             fixedrange=True,
-            **rate_ticks(*ends_at),
+            tickformat="~s",
         ),
         annotations=_line_ends(palette, ends, 1.14 * room),
         margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},

@@ -12,7 +12,7 @@ from core.benchmark.points import Point
 from core.benchmark.record import Record
 from core.benchmark.roofline import Roof, placed_points
 from core.messages import message
-from core.views.benchmark.charts import rate_ticks, rate_title
+from core.views.benchmark.charts import rate_title
 from core.views.benchmark.text import rate_of
 from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks
 from core.views.common.dot_labels import Boxes, label_dots, text_box
@@ -62,7 +62,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
         height=_HEIGHT,
         hovermode="closest",
         xaxis=log_axis(palette, message("roofline.chart.x"), low, high, fixedrange=True, dtick=1),
-        yaxis=axis(palette, rate_title(()), type="log", range=y_range, fixedrange=True, **rate_ticks(*y_range)),
+        yaxis=axis(palette, rate_title(()), type="log", range=y_range, fixedrange=True, tickformat="~s"),
         annotations=[
             *roofs,
             *_names(palette, points, ([math.log10(low), math.log10(high)], y_range), roofs),
@@ -96,7 +96,7 @@ def _names(
         share, up = place(note["x"], note["y"])
         taken.append(text_box(note["text"], share, note["xshift"], up + _RAISED, note["font"]["size"], -1.0))
     names = [
-        message("measure.chart.item", item=as_typed(p.item.name), variant=as_typed(p.item.label.split(",")[0]))
+        message("measure.chart.item", item=as_typed(p.item.name), variant=as_typed(p.item.label.split(", ")[0]))
         for p in points
     ]
     labels = label_dots(palette, names, [place(*dot) for dot in at], _PLOT, taken)

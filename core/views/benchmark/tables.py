@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from core.benchmark.best import best_squares, is_spread, is_square, reversed_dtypes, sustained
 from core.benchmark.datasheet import best_published, comparable_peak, datasheet_of, peak_of
-from core.benchmark.formulas import share_of_peak, speed_ratio
+from core.benchmark.formulas import share_of_peak
 from core.benchmark.points import Kind, Point, clip
 from core.benchmark.rates import MeasuredRates, SelectedRate
 from core.benchmark.record import Record
@@ -104,7 +104,7 @@ def _relative_text(p: Point, base: Point | None, *, inconsistent: bool) -> str:
     """How fast a dtype is relative to fp32, where the runs of both agree well enough to say so."""
     if base is None or (p is not base and (is_spread(p) or is_spread(base))):
         return message("measure.table.unknown")
-    ratio = speed_ratio(p.rate, base.rate)
+    ratio = p.rate / base.rate
     return message("measure.table.inconsistent", factor=ratio) if inconsistent else format_value(ratio, "factor")
 
 

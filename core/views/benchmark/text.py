@@ -18,7 +18,7 @@ from core.benchmark.best import (
 )
 from core.benchmark.datasheet import comparable_peak, datasheet_of, match, peak_of
 from core.benchmark.device import DeviceKind, Machine
-from core.benchmark.formulas import achieved_bandwidth, achieved_rate, share_of_peak, speed_ratio
+from core.benchmark.formulas import achieved_bandwidth, achieved_rate, share_of_peak
 from core.benchmark.points import Item, Kind, Point, clip
 from core.benchmark.programme import Programme
 from core.benchmark.record import Record
@@ -202,7 +202,7 @@ def doubts(record: Record) -> list[list[Message]]:
             "measure.doubt.reversed",
             wide=wide.item.name,
             narrow=narrow.item.name,
-            factor=speed_ratio(wide.rate, narrow.rate),
+            factor=wide.rate / narrow.rate,
         )
         for wide, narrow in reversed_dtypes(record).values()
     ]
@@ -352,25 +352,16 @@ def _conditions(record: Record) -> list[Message]:
 def explanations(record: Record) -> list[Explanation]:
     """Return the formulas behind the rates: of matmuls by dtype, of everything else by item."""
     sheet, bests = datasheet_of(record), best_squares(record)
-    base = next((p for p in bests if p.item.name == "fp32"), None)
-    result = [
-        matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}")
-        for n in dict.fromkeys(p.shape[0] for p in bests)
-    ]
-    for p in bests:
-        dtype, peak, kind = p.item.name, comparable_peak(sheet, p), rate_kind(p.item.name)
-        rate = achieved_rate.explain({"": kind}, flop=p.flop, seconds=p.median_s)
-        result.append(rate.about(message("measure.how.dtype", dtype=dtype)))
-        if not math.isnan(peak):
-            share = share_of_peak.explain({"rate": kind, "peak": kind}, rate=p.rate, peak=peak)
-            result.append(share.about(message("measure.how.peak", dtype=dtype, sheet=sheet.name)))
-        if base and base is not p and not (is_spread(p) or is_spread(base)):
-            ratio = speed_ratio.explain({"fast": kind}, fast=p.rate, slow=base.rate)
-            result.append(ratio.about(message("measure.how.fp32", dtype=dtype)))
-    for p in record.points:
+    sizes = dict.fromkeys(p.shape[0] for p in bests)
+    result = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
+    for p in (*bests, *(p for p in record.points if p.item.kind != "matmul")):
         about = message("measure.chart.item", item=p.item.name, variant=p.item.label)
-        if p.item.kind != "matmul" and p.flop:
-            result.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(about))
-        if p.item.kind != "matmul" and p.bytes:
+        peak, kind = comparable_peak(sheet, p), rate_kind(p.item.name)
+        if p.flop:
+            result.append(achieved_rate.explain({"": kind}, flop=p.flop, seconds=p.median_s).about(about))
+        elif p.bytes:
             result.append(achieved_bandwidth.explain(size=p.bytes, seconds=p.median_s).about(about))
+        if p.item.kind == "matmul" and not math.isnan(peak):
+            share = share_of_peak.explain({"rate": kind, "peak": kind}, rate=p.rate, peak=peak)
+            result.append(share.about(message("measure.how.peak", dtype=p.item.name, sheet=sheet.name)))
     return result
