@@ -90,6 +90,6 @@ def test_the_address_has_the_ids_of_options_and_not_their_labels() -> None:
     assert app.button_group(key="f_fmt").value == "fp8_e4m3fn"
     assert app.button_group(key="f_adds").value == "a series"
     app.button_group(key="f_fmt").set_value("fp8_e5m2").run()
-    assert app.query_params["f_fmt"] == ["fp8_e5m2"]
+    assert "fp8_e5m2" in app.query_params["f_fmt"]
     app.button_group(key="f_fmt").set_value("bf16").run()
     assert bits(app) == 16
