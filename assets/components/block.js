@@ -27,13 +27,13 @@ export default function ({ data, parentElement, setTriggerValue }) {
     bar.classList.toggle("clipped", clipped)
     out.textContent = clipped ? "clip" : known && back === 0 && value !== 0 ? short(back) : ""
     bar.setAttribute("aria-valuenow", String(value))
-    bar.setAttribute("aria-valuetext", known ? `${short(value)}, comes back as ${short(back)}${clipped ? ", clipped" : ""}` : short(value))
+    bar.setAttribute("aria-valuetext", known ? `${short(value)}, stored as ${short(back)}${clipped ? ", clipped" : ""}` : short(value))
     bar.setAttribute("aria-valuemin", String(-top))
     bar.setAttribute("aria-valuemax", String(top))
     bar.tabIndex = i === block.here ? 0 : -1
   }
   const say = i => {
-    if (i === null) block.detail.textContent = "Drag a bar, or Tab to it: ← → choose an element, ↑ ↓ change it, Page Up and Page Down make it ten times larger and smaller."
+    if (i === null) block.detail.textContent = data.hint
     else if (block.waiting.has(i)) block.detail.textContent = `element ${i}: ${short(now(i))}`
     else block.detail.textContent = `element ${i}: ${short(data.values[i])} → code ${data.codes[i]} → ${short(data.back[i])}${data.clipped[i] ? " (clipped)" : ""}`
   }

@@ -73,7 +73,7 @@ _ROUNDINGS = 1 + 2.0**-21
 
 @dataclass(frozen=True, slots=True)
 class BlockScaleRule:
-    """How a block's scale follows from its largest magnitude. title: its name in links and on the page."""
+    """How a block's scale follows from its largest magnitude. title: its name, also in links."""
 
     name: Rule
     title: str

@@ -252,11 +252,17 @@ class Inputs:
         if linked is not None and field.kind in ("choice", "segments", "slider", "switch"):
             try:
                 field.parse(linked)
+                if field.short:
+                    st.session_state[key] = linked
             except QuantityError as problem:  # the widget will not take it up
                 self.fail(problem.about(field.label), message("input.still", text=field.default))
         if field.kind == "lines":
             more["on_change"] = partial(widgets.cut, key)
-        text = widgets.text_of(field, widgets.drawn(field, key=key, bind="query-params", **more))
+        if not field.short:  # the address would have the display labels
+            more["bind"] = "query-params"
+        text = widgets.text_of(field, widgets.drawn(field, key=key, **more))
+        if field.short and st.query_params.get(key, field.default) != text:
+            st.query_params[key] = text
         if field.kind in ("text", "lines"):
             text = text[: field.max_chars + 1]
         try:

@@ -217,6 +217,7 @@ def blocks(inputs: FloatInputs) -> None:
     component("block")(
         data={
             "label": message("blocks.picture", values=float(len(values)), fmt=fmt.title),
+            "hint": message("blocks.hint"),
             "values": values,
             "back": done.values.tolist(),
             "codes": [f"0x{code:0{fmt.element.hex_digits}x}" for code in done.codes.tolist()],

@@ -28,7 +28,6 @@ from core.views.common.palette import Palette
 
 _ROW = 22
 _LOG10 = math.log10(2)
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 STEPS = (-40, 24)
 """The staircase is drawn from 2^-40 to 2^24, where the narrow formats differ."""
@@ -45,7 +44,7 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
     small = np.array([r.smallest * _LOG10 for r in rows])
     normal = np.array([r.normal * _LOG10 for r in rows])
     large = np.array([r.largest * _LOG10 for r in rows])
-    texts = [f"{_ten(s)} to {_ten(b)}" for s, b in zip(small, large, strict=True)]
+    texts = [f"{power(10, round(s))} to {power(10, round(b))}" for s, b in zip(small, large, strict=True)]
     left, middle, right = (np.clip(v, low, high) for v in (small, normal, large))
     colours = [palette.accent if r.fmt == here else palette.exponent for r in rows]
     subnormal = {
@@ -83,7 +82,7 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
         annotations=[
             label(
                 palette,
-                "10⁻³²⁴ ←  → 10³⁰⁸",
+                f"{power(10, -324)} ←  → {power(10, 308)}",
                 x=0,
                 y=i,
                 font={"family": MONO, "size": 12, "color": palette.background},
@@ -333,10 +332,6 @@ def _end_labels(ends: list[_End], bottom: float, top: float, palette: Palette) -
             )
         )
     return notes
-
-
-def _ten(power: float) -> str:
-    return f"10{str(round(power)).translate(_SUPERSCRIPT)}"
 
 
 def _percent(ratio: float) -> str:

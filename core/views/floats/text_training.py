@@ -77,6 +77,8 @@ def sum_rows(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, 
 def _fate(run: SummationRun) -> Message | str:
     if run.overflowed is not None:
         return message("sums.cell.overflows", steps=float(run.overflowed))
+    if run.stalled == 0:
+        return message("sums.cell.never")
     return "" if run.stalled is None else message("sums.cell.stalls", steps=float(run.stalled))
 
 
