@@ -72,10 +72,10 @@ class ViewVerdict:
     """Whether ``layout.view(shape)`` works without copying, and why.
 
     works: torch's verdict. shape: the new shape, with -1 resolved where it can be. stride: the new strides when it
-    works. runs: what merges in the old layout. boundary and hops: where it breaks (``None`` when the shape itself
-    is wrong). layout: the old one. fault: what is wrong with the shape. reshape_copies: elements that ``.reshape`` and ``.contiguous().view`` would
-    copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer elements, when expanded dimensions
-    stay whole in the new shape.
+    works. runs: what merges in the old layout. layout: the old one. fault: what is wrong with the shape itself.
+    boundary and hops: where it breaks, ``None`` when the shape is wrong. reshape_copies: elements that ``.reshape``
+    and ``.contiguous().view`` would copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer
+    elements, when expanded dimensions stay whole in the new shape.
     """
 
     works: bool
