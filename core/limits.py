@@ -47,8 +47,6 @@ LIMITS: Mapping[str, Limit] = {
     "counted_elements": Limit(1 << 40, "elements", "a tensor whose shape is followed without memory; 4 TB of float32"),
     "tensor_rank": Limit(8, "dimensions", "torch allows 64; beyond 8 nobody can read the picture"),
     "tensor_pieces": Limit(64, "tensors", "what one split, chunk or unbind may make; a page lists them all"),
-    "overlap_cells": Limit(1 << 26, "cells", "the exact overlap test keeps one bit for each: 8 MB"),
-    "meeting_tries": Limit(20_000, "tries", "whether two layouts share a cell, searched where neither is drawn; 0.1 s"),
     "picture_cells": Limit(24_576, "cells", "all pictures of one page; a browser draws so many in half a second"),
     "storage_cells_drawn": Limit(4_096, "cells", "one storage or tensor; the picture summarises beyond this"),
     "program_bytes": Limit(100_000, "bytes", "of a program with what is put before it; one message to the helper"),

@@ -132,73 +132,8 @@ class TensorLayout:
 
     @property
     def overlaps(self) -> bool:
-        """Whether two different elements share a storage cell; exact, where torch's own test gives up on some.
-
-        Raises ``ValueError`` for a layout that spans more cells than ``overlap_cells`` of core.limits and that
-        none of the quick rules decides.
-        """
-        span = self.span
-        if span is None:
-            return False
-        cells = span[1] - span[0] + 1
-        if self.numel > cells:
-            return True  # more elements than cells
-        walks = sorted((abs(stride), size) for size, stride in zip(self.shape, self.stride, strict=True) if size > 1)
-        reach = 0
-        for stride, size in walks:
-            if stride <= reach:
-                break
-            reach += stride * (size - 1)
-        else:
-            return False  # each step is longer than everything the shorter steps can reach together
-        if cells > limit("overlap_cells"):
-            raise ValueError(f"{cells:,} cells are too many to test; at most {limit('overlap_cells'):,}")
-        # One bit per cell. Each dimension moves the occupied cells by its stride, once per index, by doubling.
-        occupied = 1
-        for stride, size in walks:
-            line, done = occupied, 1
-            while done < size:
-                step = min(done, size - done)
-                line |= line << stride * step
-                done += step
-            occupied = line
-        return occupied.bit_count() < self.numel
-
-    def meets(self, other: TensorLayout) -> bool:
-        """Whether any element of either lies in a cell of the other; in time of the rank for layouts that nest.
-
-        Raises ``ValueError`` where that is not decided within ``meeting_tries`` of core.limits.
-        """
-        if not (self.numel and other.numel):
-            return False
-        spread: dict[int, tuple[int, int]] = {}
-        """Stride → how far it may go back and forth: on in this layout, back in the other."""
-        for layout, sign in ((self, 1), (other, -1)):
-            for size, stride in zip(layout.shape, layout.stride, strict=True):
-                ends = sorted((0, sign * (size - 1) * (1 if stride > 0 else -1)))
-                low, high = spread.get(abs(stride), (0, 0))
-                spread[abs(stride)] = low + ends[0], high + ends[1]
-        spread.pop(0, None)
-        walks = [(stride, *spread[stride]) for stride in sorted(spread, reverse=True)]
-        tries = limit("meeting_tries")
-
-        def reached(depth: int, left: int) -> bool:
-            nonlocal tries
-            tries -= 1
-            if tries < 0:
-                raise ValueError("the layouts nest in too many ways to tell whether they meet")
-            if depth == len(walks):
-                return left == 0
-            rest = walks[depth + 1 :]
-            if left % math.gcd(walks[depth][0], *(stride for stride, _, _ in rest)):
-                return False
-            stride, low, high = walks[depth]
-            # What the shorter strides can reach bounds how often this one may be taken.
-            first = max(low, -(-(left - sum(s * top for s, _, top in rest)) // stride))
-            last = min(high, (left - sum(s * bottom for s, bottom, _ in rest)) // stride)
-            return any(reached(depth + 1, left - i * stride) for i in range(first, last + 1))
-
-        return reached(0, other.offset - self.offset)
+        """Whether two elements share a cell. Raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
+        return len(np.unique(self.each_cell())) < self.numel
 
     @property
     def runs(self) -> tuple[StrideRun, ...]:

@@ -72,21 +72,34 @@ class ViewVerdict:
     """Whether ``layout.view(shape)`` works without copying, and why.
 
     works: torch's verdict. shape: the new shape, with -1 resolved where it can be. stride: the new strides when it
-    works. runs: what merges in the old layout. boundary and hops: where it breaks (``None`` when the shape itself
-    is wrong). reason: the same in words. reshape_copies: elements that ``.reshape`` and ``.contiguous().view`` would
-    copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer elements, when expanded dimensions
-    stay whole in the new shape.
+    works. runs: what merges in the old layout. layout: the old one. fault: what is wrong with the shape itself.
+    boundary and hops: where it breaks, ``None`` when the shape is wrong. reshape_copies: elements that ``.reshape``
+    and ``.contiguous().view`` would copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer
+    elements, when expanded dimensions stay whole in the new shape.
     """
 
     works: bool
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
     runs: tuple[StrideRun, ...]
-    reason: Message
+    layout: TensorLayout
+    fault: Message | None = None
     boundary: Boundary | None = None
     hops: Hops | None = None
     reshape_copies: int | None = None
     narrowed: Narrowed | None = None
+
+    @property
+    def reason(self) -> Message:
+        """Why it works or fails, as the end of a sentence."""
+        if self.fault is not None:
+            return self.fault
+        if (edge := self.boundary) is not None:
+            left, right = float(edge.left), float(edge.right)
+            return message("tensors.rule.boundary", left=left, right=right, rule=edge.arithmetic)
+        if not self.layout.numel:
+            return message("tensors.rule.empty")
+        return _success(self.layout, self.runs) if self.layout.rank else message("tensors.rule.single")
 
     def copied_bytes(self, element_size: int) -> int | None:
         """Bytes that ``.reshape`` copies: none when the view works, those of all elements otherwise."""
@@ -122,13 +135,13 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
     try:
         shape = resolve_shape(layout.numel, new_shape)
     except ShapeError as problem:
-        return ViewVerdict(False, tuple(new_shape), None, runs, problem.reason)
+        return ViewVerdict(False, tuple(new_shape), None, runs, layout, problem.reason)
     if layout.numel == 0:
         # Nothing to walk: torch keeps the strides of an equal shape and gives row-major ones to any other.
         stride = layout.stride if shape == layout.shape else contiguous_strides(shape)
-        return ViewVerdict(True, shape, stride, runs, message("tensors.rule.empty"), reshape_copies=0)
+        return ViewVerdict(True, shape, stride, runs, layout, reshape_copies=0)
     if layout.rank == 0:
-        return ViewVerdict(True, shape, (1,) * len(shape), runs, message("tensors.rule.single"), reshape_copies=0)
+        return ViewVerdict(True, shape, (1,) * len(shape), runs, layout, reshape_copies=0)
     stride = [0] * len(shape)
     dim = len(shape) - 1
     for run in reversed(runs):
@@ -139,7 +152,7 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
             dim -= 1
         if filled != run.numel:
             return _refusal(layout, shape, runs, run, dim + 1)
-    return ViewVerdict(True, shape, tuple(stride), runs, _success(layout, runs), reshape_copies=0)
+    return ViewVerdict(True, shape, tuple(stride), runs, layout, reshape_copies=0)
 
 
 def _refusal(
@@ -151,8 +164,7 @@ def _refusal(
     right = next(d for d in range(run.first, run.last + 1) if layout.shape[d] != 1)
     boundary = Boundary(left, right, layout.stride[left], layout.stride[right], layout.shape[right], new_dim)
     hops = _hops(layout, shape, new_dim)
-    reason = message("tensors.rule.boundary", left=float(left), right=float(right), rule=boundary.arithmetic)
-    return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel, _narrowed(layout, shape))
+    return ViewVerdict(False, shape, None, runs, layout, None, boundary, hops, layout.numel, _narrowed(layout, shape))
 
 
 def _narrowed(layout: TensorLayout, shape: tuple[int, ...]) -> Narrowed | None:

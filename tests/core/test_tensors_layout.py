@@ -152,21 +152,6 @@ def test_overlap_equals_counting_the_cells() -> None:
     assert min(both) > 800
 
 
-@every(
-    ("layout", "overlaps"),
-    [
-        (TensorLayout((4096, 4096), (4096, 1)), False),
-        (TensorLayout((4096, 4096), (4095, 1)), True),
-        (TensorLayout((5000, 5000), (7, 5000)), False),
-        (TensorLayout((5001, 5000), (7, 5000)), True),
-    ],
-)
-def test_overlap_of_layouts_too_large_to_count(layout: TensorLayout, overlaps: bool) -> None:
-    assert layout.overlaps is overlaps
-    with pytest.raises(ValueError, match="too many to test"):
-        _ = TensorLayout((3, 3), (10**9, 10**9 - 1)).overlaps
-
-
 HAZARDOUS = [
     *((preset.view, preset.shape, preset.method, preset.value) for preset in HAZARDS),
     *((view, (3, 2), "mul_", 3) for view in ("x", "x # all of it", "x[0] = 7; x.t();", "y = x[1:]", "x.add_(1)\nx")),
@@ -204,7 +189,7 @@ def test_the_window_is_incremented_once_per_element() -> None:
     [
         *((f"x.view(torch.{dtype})", (4,), "add_") for dtype in ("int32", "float64", "uint8", "bool", "complex64")),
         *((view, (3, 2), "add_") for view in ("n = 3", "x.t()\nn = x.size(0)", "x[0] = 7", "x.clone()")),
-        *(("x", (3,), "pow_"), ("x", (60_000,), "add_")),
+        ("x", (60_000,), "add_"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(view: str, shape: tuple[int, ...], method: str) -> None:

@@ -13,6 +13,7 @@ from itertools import permutations, zip_longest
 from typing import Literal, TypeAlias
 
 from core.limits import cached
+from core.messages import Message, message
 from core.rows import read_rows
 from core.tensors.layout import TensorLayout, contiguous_strides
 from core.tensors.parsing.text import read_shape
@@ -22,7 +23,6 @@ from core.tensors.tracing.trace import trace
 AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
 
 _WRONG = 3
-_ERROR = "torch raises an error"
 _ASKS = ("shape", "stride", "storage", "values")
 
 FIRST = "x.t()"
@@ -134,27 +134,27 @@ def ask(item: QuizItem, number: int = 0, seed: int = 0) -> Question:
 
 def _ask_storage(item: QuizItem, run: Trace) -> Ask:
     last = run.last
-    options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
+    options = (message("tensors.quiz.shared"), message("tensors.quiz.new"), message("tensors.quiz.error"))
     answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
     reasons = [""] * 3
     reasons[answer] = _why("storage", item, run)
-    return Ask("storage", "Where do the elements of the result lie?", options, answer, tuple(reasons))
+    return Ask("storage", message("tensors.quiz.storage"), options, answer, tuple(reasons))
 
 
 def _ask_shape(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
     before, wanted = _before(run), run.last.layout.shape
     wrong = [
-        (item.shape, "That is the shape of x."),
-        (before.shape, "That is the shape before the last step."),
-        (wanted[::-1], "The sizes stand in another order."),
-        *((tuple(p), "The sizes stand in another order.") for p in permutations(wanted) if len(wanted) < 5),
-        (tuple(size for size in wanted if size != 1), "The dimension of size 1 is still there."),
-        ((1, *wanted), "Nothing adds a dimension of size 1 in front."),
-        ((*wanted, 1), "Nothing adds a dimension of size 1 at the end."),
-        (_merged(wanted), "Nothing merges dimensions here."),
-        ((*wanted[:-1], sum(wanted[-1:]) + 1), "The last size is off by one."),
+        (item.shape, message("tensors.quiz.shape_x")),
+        (before.shape, message("tensors.quiz.shape_before")),
+        (wanted[::-1], message("tensors.quiz.sizes_order")),
+        *((tuple(p), message("tensors.quiz.sizes_order")) for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(size for size in wanted if size != 1), message("tensors.quiz.ones_stay")),
+        ((1, *wanted), message("tensors.quiz.no_one_added")),
+        ((*wanted, 1), message("tensors.quiz.no_one_added")),
+        (_merged(wanted), message("tensors.quiz.no_merge")),
+        ((*wanted[:-1], sum(wanted[-1:]) + 1), message("tensors.quiz.off_by_one")),
     ]
-    return _choices("shape", "Which shape does the result have?", item, run, wanted, wrong, rng)
+    return _choices("shape", message("tensors.quiz.shape"), item, run, wanted, wrong, rng)
 
 
 def _ask_stride(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
@@ -165,23 +165,20 @@ def _ask_stride(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
     x = run[0].layout.stride
     backwards = "::-" in item.source or "flip" in item.source
     wrong = [
-        *([(tuple(-step for step in wanted), "numpy would do that; torch has no negative strides.")] * backwards),
-        (fresh, "Those are the strides of a fresh, row-major tensor of this shape."),
-        (before.stride, "Those are the strides before the last step."),
-        (x, "Those are the strides of x."),
-        (wanted[::-1], "Strides stand in the order of their dimensions; these are reversed."),
-        (
-            tuple(step * size for step in wanted),
-            "torch counts strides in elements; these are bytes, as numpy has them.",
-        ),
-        *((tuple(p), "The strides stand at the wrong dimensions.") for p in permutations(wanted) if len(wanted) < 5),
-        (tuple(max(step, 1) for step in wanted), "A stride of 0 is possible: every step reads the same element."),
-        (tuple(shape), "Those are sizes; a stride is the distance to the next element."),
-        ((*wanted, 1), "There is one stride per dimension."),
-        (tuple(2 * step for step in wanted), "Every stride is twice as long as it should be."),
-        (tuple(step + 1 for step in wanted), "Every stride is one too long."),
+        *([(tuple(-step for step in wanted), message("tensors.quiz.negative"))] * backwards),
+        (fresh, message("tensors.quiz.strides_fresh")),
+        (before.stride, message("tensors.quiz.strides_before")),
+        (x, message("tensors.quiz.strides_x")),
+        (wanted[::-1], message("tensors.quiz.strides_order")),
+        (tuple(step * size for step in wanted), message("tensors.quiz.bytes")),
+        *((tuple(p), message("tensors.quiz.strides_order")) for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(max(step, 1) for step in wanted), message("tensors.quiz.zero")),
+        (tuple(shape), message("tensors.quiz.sizes")),
+        ((*wanted, 1), message("tensors.quiz.one_each")),
+        (tuple(2 * step for step in wanted), message("tensors.quiz.too_long")),
+        (tuple(step + 1 for step in wanted), message("tensors.quiz.too_long")),
     ]
-    return _choices("stride", "Which strides does it have?", item, run, wanted, wrong, rng)
+    return _choices("stride", message("tensors.quiz.strides"), item, run, wanted, wrong, rng)
 
 
 def _ask_values(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
@@ -193,21 +190,21 @@ def _ask_values(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
         after = tuple(last.storage_values[cell] for cell in cells)
     written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
     places = [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]
-    wrong: list[tuple[tuple[int, ...], str]] = [(_whole(start.values), "x does see the write: the storage is shared.")]
+    wrong = [(_whole(start.values), message("tensors.quiz.sees"))]
     for place in places:
         other = list(start.values)
         other[(place + (place in written)) % len(other)] = 100
-        wrong.append((_whole(other), "Another cell is written."))
-    return _choices("values", "Which values does x hold afterwards?", item, run, _whole(after), wrong, rng)
+        wrong.append((_whole(other), message("tensors.quiz.other_cell")))
+    return _choices("values", message("tensors.quiz.values"), item, run, _whole(after), wrong, rng)
 
 
 def _choices(
     kind: AskKind,
-    prompt: str,
+    prompt: Message,
     item: QuizItem,
     run: Trace,
     wanted: tuple[int, ...],
-    wrong: Sequence[tuple[tuple[int, ...], str]],
+    wrong: Sequence[tuple[tuple[int, ...], Message]],
     rng: random.Random,
 ) -> Ask:
     """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
@@ -216,8 +213,8 @@ def _choices(
     """
     refused = run.refusal is not None
     if not wanted:
-        wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
-    table = {wanted: "" if refused else _why(kind, item, run)}
+        wrong = [(option, message("tensors.quiz.single")) for option in ((1,), (0,), (1, 1))]
+    table: dict[tuple[int, ...], str] = {wanted: "" if refused else _why(kind, item, run)}
     for option, why in wrong:
         if len(table) > _WRONG:
             break
@@ -226,7 +223,7 @@ def _choices(
     rng.shuffle(options)
     texts, reasons = [str(option) for option in options], [table[option] for option in options]
     if kind == "values":
-        texts.append(_ERROR)
+        texts.append(message("tensors.quiz.error"))
         reasons.append(_lesson(item, run.last) if refused else "")
     return Ask(kind, prompt, tuple(texts), len(options) if refused else options.index(wanted), tuple(reasons))
 
@@ -239,15 +236,16 @@ def _why(kind: AskKind, item: QuizItem, run: Trace) -> str:
     if kind in item.about:
         return item.lesson
     if kind == "storage" and last.reason:
-        return f"{last.reason[:1].upper()}{last.reason[1:]}."
+        return message("tensors.because", reason=last.reason)
     if kind == "stride" and last.layout.rank and last.layout.stride == contiguous_strides(last.layout.shape):
-        return "Row-major strides: each is the product of the sizes to its right."
+        return message("tensors.quiz.row_major")
     return ""
 
 
 def _lesson(item: QuizItem, step: TraceStep) -> str:
     """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
-    return f"{item.lesson} Here {step.reason}." if "merge" in step.reason else item.lesson
+    edge = None if step.verdict is None else step.verdict.boundary
+    return item.lesson if edge is None else message("tensors.quiz.lesson", lesson=item.lesson, rule=step.reason)
 
 
 def _before(run: Trace) -> TensorLayout:

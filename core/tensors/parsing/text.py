@@ -39,7 +39,8 @@ def readable(text: str) -> str:
     lines = [line.rstrip() for line in text.replace("\t", "    ").splitlines()]
     code = plain_code("\n".join(lines)).rstrip()
     flush = textwrap.dedent(code)
-    return flush if _parses(flush) else next(filter(_parses, (aligned(code),)), flush)
+    first, _, rest = code.partition("\n")  # whose indentation is often not selected
+    return flush if _parses(flush) else next(filter(_parses, (f"{first.strip()}\n{textwrap.dedent(rest)}",)), flush)
 
 
 def _parses(text: str) -> bool:
@@ -48,41 +49,6 @@ def _parses(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-_HEADS = re.compile(r"^(def|with|for|if|try|while|class|@)", re.MULTILINE)
-
-
-def aligned(text: str) -> str:
-    """``text`` flush left. Indentation stays under the head of a function or ``with``, and only there."""
-    lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
-    flat = "\n".join(line.strip() for line in lines)
-    if not _HEADS.search(code_of(flat)):
-        return flat
-    if lines and not _HEADS.match(lines[0]):  # the first line of what was pasted has often lost its indentation
-        lines[0] = " " * min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0) + lines[0]
-    return _indented(textwrap.dedent("\n".join(lines)))
-
-
-_CLAUSE = re.compile(r" *(except|finally|else|elif)\b")
-
-
-def _indented(text: str) -> str:
-    """``text`` with blocks indented where a paste has lost that: up to an empty line or the next clause."""
-    lines, codes = text.split("\n"), code_of(text).split("\n")
-    result: list[str] = []
-    missing = 0
-    for number, (line, code) in enumerate(zip(lines, codes, strict=True)):
-        if not code.strip():
-            missing = missing if line.strip() else 0
-        elif missing and _CLAUSE.match(code):
-            missing -= 1
-        result.append(" " * 4 * missing + line)
-        later = next((other for other in codes[number + 1 :] if other.strip()), "")
-        depth = len(code) - len(code.lstrip())
-        if _HEADS.match(code.strip()) or _CLAUSE.match(code):
-            missing += code.rstrip().endswith(":") and bool(later) and len(later) - len(later.lstrip()) <= depth
-    return "\n".join(result)
 
 
 def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:

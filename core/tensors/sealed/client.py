@@ -36,7 +36,7 @@ LINUX = sys.platform == "linux"
 
 _START_S = 60.0
 _AGAIN_S = 60.0
-_PATIENCE_S = 2.0
+_PATIENCE_S = 10.0
 _PACE_S = 0.002
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 _ENVIRONMENT = {

@@ -366,7 +366,9 @@ class _Report:
             (*notes, *_note_texts(self.notes)),
             "size" in self.notes,
             held=tuple(self.held),
-            at_once=tuple(self.most),
+            at_once=tuple(  # torch’s allocator has no events of tensors that are only counted
+                max(peak, sum(held.values())) for peak, held in zip(self.most, self.held, strict=True)
+            ),
             facts=tuple(self.facts),
             unread=self.unread,
             asked=asked,
