@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.exercises.exercise import LETTERS, ChoiceExercise, Exercise, is_readable
 from core.exercises.path import TITLES, path, read_answers, write_answers
@@ -76,15 +77,13 @@ def page() -> None:
         inputs.presets(_PRESETS, into=presets)
     if ("views" in topics or mode == PATH) and (why := programs_ready()):
         show.error(why)
-        show.footer(inputs)
-        return
-    of = path() if mode == PATH else sheet(-seed if mode == PRACTICE else seed, topics)
-    if mode == HAND_IN:
-        _hand_in(inputs, of)
+    elif mode == HAND_IN:
+        _hand_in(inputs, sheet(seed, topics))
+    elif mode == PATH:
+        again.button(message("exercises.button.start_over"), on_click=_start_over, args=(path(),))
+        _practice(path(), TITLES)
     else:
-        if mode == PATH:
-            again.button(message("exercises.button.start_over"), on_click=_start_over, args=(of,))
-        _practice(of, TITLES if mode == PATH else ())
+        _practice(sheet(-seed, topics), ())
     with inputs.panel("check", message("exercises.panel.check")) as opened:
         if opened.open:
             _check(inputs)
@@ -136,8 +135,7 @@ def _practice(of: Sheet, titles: Sequence[str]) -> None:
                 given.setdefault(number, answer)
                 st.query_params[address] = write_answers(of, given)
 
-            with st.form(f"{key}:form", border=False):
-                _ask(one, number, key, given.get(number))
+            with st.form(f"{key}:form", border=False), _ask(one, number, key, given.get(number)):
                 if number not in given:
                     st.form_submit_button(message("exercises.button.reveal"), on_click=reveal)
             if problem := st.session_state.pop(f"{key}:problem", ""):
@@ -148,8 +146,11 @@ def _practice(of: Sheet, titles: Sequence[str]) -> None:
                     show.how(one.explanations, key=f"{key}:how")
 
 
-def _ask(one: Exercise, number: int, key: str, given: str | None = None) -> None:
-    """Draw a question with its options, or with a field for a number. given: the answer, once it counts."""
+def _ask(one: Exercise, number: int, key: str, given: str | None = None) -> DeltaGenerator:
+    """Draw a question with its options, or with a field for a number, and return the place after it.
+
+    given: the answer, once it counts.
+    """
     if one.code:
         st.code(one.code, language="python")
     prompt = message("exercises.question", number=number + 1.0, prompt=one.prompt)
@@ -158,9 +159,13 @@ def _ask(one: Exercise, number: int, key: str, given: str | None = None) -> None
         index = None if given is None else LETTERS.index(given)
         places = range(len(one.options))
         st.radio(prompt, places, index, one.options.__getitem__, horizontal=True, **options)
-    else:
-        example = message("exercises.answer_example", example=one.example)
-        st.text_input(prompt, given or "", placeholder=example, max_chars=limit("number_chars"), **options)
+        return st.container()
+    st.markdown(prompt)
+    row = st.container(horizontal=True)
+    options |= {"placeholder": message("exercises.answer_example", example=one.example), "width": 280}
+    most = limit("number_chars")
+    row.text_input(prompt, given or "", label_visibility="collapsed", max_chars=most, **options)
+    return row
 
 
 def _typed(value: object) -> str:
