@@ -205,8 +205,9 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
         show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
     else:
-        refused = isinstance(job.answer, ModelRefused)
-        reason = job.answer.reason if refused else message("sidebar.flops_not_counted")
+        reason = message("sidebar.flops_not_counted")
+        if isinstance(job.answer, ModelRefused):
+            reason = job.answer.reason
         show.error(message("sidebar.not_built", reason=reason))
         if config and (draft := config.draft):
 

@@ -31,9 +31,10 @@ from core.views.floats.text_rounding import (
     result_text,
     takeaway,
 )
-from pages.common import bits, show
+from pages.common import show
 from pages.common.server.torch_import import torch_ready
 from pages.common.show import rich
+from pages.floats import bits
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 
 _ENDS = (8.0, 92.0)

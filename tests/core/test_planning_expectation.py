@@ -421,7 +421,7 @@ def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
         ({"tokens": 1e14}, "tokens", 40e12, "Llama-4 Scout 17Bx16E"),
         ({"params": 1e13}, "parameters", 405.9e9, "Llama-3.1 405B"),
         ({"accelerator": "MI300X"}, "no run", math.nan, ""),
-        ({"width": "4-bit"}, "no rate", math.nan, ""),
+        ({"accelerator": "A100 SXM 80 GB", "width": "8-bit"}, "no rate", math.nan, ""),
     ):
         (row,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
         assert (row.kind, row.model) == (kind, model)

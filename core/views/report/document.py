@@ -131,7 +131,7 @@ def rendered(template: str, title: str, date: datetime.date, link: str, **values
             title=title,
             date=date.isoformat(),
             link=address(link),
-            labels=_LABELS | {"made": message("report.made_data", date=date.isoformat(), edition=data_version())},
+            labels={**_LABELS, "made": message("report.made_data", date=date.isoformat(), edition=data_version())},
             **values,
         )
     )
