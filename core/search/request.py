@@ -155,10 +155,11 @@ class SpaceError(LayoutError):
     """
 
     def __init__(self, count: int, most: int, field: str, left: int) -> None:
-        super().__init__(field, count, "")
-        self.count, self.most, self.left = count, most, left
         named = field.replace("_", " ")
-        self.args = (message("search.error.too_many", layouts=count, most=most, field=named, left=left),)
+        rule = message("search.error.too_many", layouts=count, most=most, field=named, left=left)
+        super().__init__(field, count, rule)
+        self.count, self.most, self.left = count, most, left
+        self.args = (rule,)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ PAGE_PRESETS = {
 }
 ASKED_OF_MEMORY = (ACCELERATOR_COUNT, ACCELERATOR_TYPE, COUNTED)
 _OF_MEMORY = (*ASKED_OF_MEMORY, LAYING, RECOMPUTE, OPTIMIZER, POLICY, ZERO)
-COUNTED_PRESETS = {
+COUNTED_PRESETS: Mapping[str, Mapping[str, str]] = {
     message("home.preset.all"): {one.id: one.default for one in _OF_MEMORY},
     message("home.preset.saved"): {
         **{one.id: one.default for one in _OF_MEMORY},
