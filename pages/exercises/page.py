@@ -162,7 +162,7 @@ def _ask(one: Exercise, number: int, key: str, given: str | None = None) -> Delt
         return st.container()
     st.markdown(prompt)
     row = st.container(horizontal=True)
-    options |= {"placeholder": message("exercises.answer_example", example=one.example), "width": 280}
+    options |= {"placeholder": message("exercises.answer_example", example=one.example), "width": 400}
     most = limit("number_chars")
     row.text_input(prompt, given or "", label_visibility="collapsed", max_chars=most, **options)
     return row
