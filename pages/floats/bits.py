@@ -87,6 +87,14 @@ def _strip(view: CodeView) -> dict[str, object]:
     }
 
 
+def colored_bits(view: CodeView) -> str:
+    """Return the bits of a code as HTML in the colors of their fields, which may break after each 32."""
+    drawn = [f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(view.code, view.fmt)]
+    return (
+        f'<span class="np-mono">{"<br>".join("".join(drawn[at : at + 32]) for at in range(0, len(drawn), 32))}</span>'
+    )
+
+
 def _neighbor(code: int | None, fmt: FloatFormat) -> str:
     return message("floats.bit.no_neighbor") if code is None else code_value(code, fmt)
 

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -357,7 +358,7 @@ def _tables(points: Sequence[_Point]) -> list[tuple[_Times, Measure, tuple[str, 
     """Return the most direct time and count that two records have, with their rows; then the whole run by the last."""
     tables: list[tuple[_Times, Measure, tuple[str, str], Array]] = []
     measures: tuple[Measure, ...] = ("tokens", "steps", "samples")
-    for when, measure in ((when, measure) for when in _TIMES for measure in measures[:2]):
+    for when, measure in product(_TIMES, measures[:2]):
         rows = np.array([(p.seconds[when], p.amounts[measure]) for p in points], dtype=np.float64).reshape(-1, 2)
         rows = rows[np.isfinite(rows).all(axis=1)]
         if len(rows) > 1:
