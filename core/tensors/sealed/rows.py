@@ -16,7 +16,7 @@ from core.tensors.layout import TensorLayout
 from core.tensors.sealed.allocator import Used, account, profiler_config
 from core.tensors.sealed.devices import Devices
 from core.tensors.sealed.large import Fakes
-from core.tensors.sealed.loops import Event, Loop, moved, signature
+from core.tensors.sealed.loops import Event, Loops
 from core.tensors.sealed.program import FILE, CallText, Place, Program
 from core.tensors.sealed.tensors import Known, Seen, Stores
 
@@ -27,12 +27,6 @@ _MOST_NUMBERS = 200_000
 """Values of tensors in one report; after that each shows a few."""
 
 _FEW = 16
-
-_OF_STEPS = frozenset(("row", "name", "names", "freed", "typed", "again"))
-"""Events that are held back while iterations of a loop are alike."""
-
-_ENDING = frozenset(("refused", "caught", "error", "model", "end"))
-"""Events after which nothing is held back."""
 
 _LARGE_WRITE = 1 << 22
 """Bytes of a storage up to which the cells that a write reaches are listed."""
@@ -101,7 +95,7 @@ class Group:
         self.inside = Used(before.total + used.total, peak, before.kept + used.kept, before.freed + used.freed)
 
 
-class Rows:
+class Rows(Loops):
     """What is reported of one run of one program."""
 
     def __init__(self, emit: Callable[[Event], None], program: Program) -> None:
@@ -128,7 +122,7 @@ class Rows:
         """Names and their rows as they were reported last."""
         self.optimizers: dict[str, Callable[[], Any]] = {}
         self.asides: list[tuple[int, list[Event]]] = []
-        self.loops: list[Loop] = []
+        self.loops = []
         self.updates: dict[Place, Any] = {}
         self.refused: tuple[BaseException, Event] | None = None
         self.left = _MOST_NUMBERS
@@ -147,80 +141,6 @@ class Rows:
             self.asides[-1][1].append(event)
         else:
             self._put(event)
-
-    def _put(self, event: Event, depth: int | None = None) -> None:
-        """Report an event, or hold it back in a loop. depth: of the loops around it, all if None."""
-        if event["e"] in _OF_STEPS:
-            for loop in reversed(self.loops[:depth]):
-                loop.events.append(event)
-                if loop.holds:
-                    return
-        elif event["e"] in _ENDING:
-            while self.loops:
-                self._release(self.loops[-1])
-                self.loops.pop()
-        self.emit_now(event)
-
-    def _release(self, loop: Loop) -> None:
-        """Report what was held back."""
-        depth = self.loops.index(loop)
-        for event in [*loop.waiting, *(loop.events if loop.holds else ())]:
-            self._put(event, depth)
-        loop.waiting, loop.holds = [], False
-
-    def _turn(self, key: tuple[int, int], frame: FrameType | None, ends: bool) -> None:
-        """An iteration of the loop ``key`` begins, or the loop ends."""
-        while any(loop.key == key for loop in self.loops[:-1]) and self.loops[-1].key != key:  # left by an error
-            self._release(self.loops[-1])
-            self.loops.pop()
-        if self.loops and self.loops[-1].key == key:
-            loop = self.loops[-1]
-            length = len(self.rows) - loop.first
-            alive = sum(self.stores.bytes[number] for number in self.stores.living)
-            done = [alive, *signature(loop.events, loop.first, length)]
-            used = loop.left - self.left
-            if done != loop.done:
-                self._release(loop)
-            elif not loop.holds:
-                loop.holds = True
-            else:
-                if loop.waiting:
-                    self._drop(loop, length, frame)
-                    self.left += loop.used
-                loop.waiting, loop.used = loop.events, used
-            loop.done = done
-            if ends:
-                loop.events = []
-                self._release(loop)
-                self.loops.pop()
-        elif not ends:
-            self.loops.append(Loop(key, 0, 0))
-        if not ends:
-            loop = self.loops[-1]
-            loop.first, loop.left, loop.events = len(self.rows), self.left, []
-
-    def _drop(self, loop: Loop, length: int, frame: FrameType | None) -> None:
-        """Count the iteration that waits, and move the rows of the one after it, which is like it, to its place."""
-        start = loop.first - length
-
-        def move(row: int) -> int:
-            return row - length if row >= start else row
-
-        rows = [event for event in loop.waiting if event["e"] in ("row", "again")]
-        total, flops = (sum(event[name] for event in rows) for name in ("total", "flops"))
-        freed = [number for event in loop.waiting for number in event.get("storages", ())]
-        again = {"e": "again", "n": start - length, "rows": length, "storages": freed, "total": total, "flops": flops}
-        if length:
-            self._put(again, self.loops.index(loop))
-        for kept in (self.rows, self.written, self.named):
-            del kept[start : loop.first]
-        loop.events = [moved(event, move) for event in loop.events]
-        self.known.move(move)
-        self.said = {name: move(row) for name, row in self.said.items()}
-        for scope in self._scopes(frame):
-            scope.update({name: (ref, move(row)) for name, (ref, row) in scope.items()})
-        for group in self.waiting:
-            group.main = None if group.main is None else move(group.main)
 
     def _row_of(self, tensor: Any, name: str = "") -> int:
         """The row that gave ``tensor``, a new one where none did, or for one of several. name: what it is bound to."""
