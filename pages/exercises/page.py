@@ -106,7 +106,7 @@ def _start_over(of: Sheet) -> None:
 
 
 def _key(of: Sheet, number: int, mode: str) -> str:
-    return f"e:{mode}:{of.seed}:{'-'.join(of.topics)}:{number}"
+    return f"e_{mode}:{of.seed}:{'-'.join(of.topics)}:{number}"
 
 
 def _practice(of: Sheet, titles: Sequence[str]) -> None:
@@ -160,7 +160,7 @@ def _ask(one: Exercise, number: int, key: str, given: str | None = None) -> Delt
         places = range(len(one.options))
         st.radio(prompt, places, index, one.options.__getitem__, horizontal=True, **options)
         return st.container()
-    st.markdown(prompt)
+    st.html(f"<p>{show.rich(prompt)}</p>")
     row = st.container(horizontal=True)
     options |= {"placeholder": message("exercises.answer_example", example=one.example), "width": 400}
     most = limit("number_chars")

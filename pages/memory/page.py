@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -62,6 +62,7 @@ def page(inputs: Inputs) -> None:
     with show.guarded(message("memory.section.answer")):
         show.answer(text_fixes.verdict(h), text_memory.counted(h))
         plan_sidebar.draw_limits(inputs)
+    others: Sequence[str] = ()
     with show.guarded(message("memory.section.picture")):
         alt = message("memory.picture.alt", takeaway=text_memory.sentence(h))
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(alt), key="memory:bars")

@@ -228,7 +228,6 @@ def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
     app.text_input(key="p_count").set_value("many").run()
     (message,) = bodies(app, "np-error")
     assert "many" in message
-    assert "4096" in message
     assert (plans(app), answer(app)) == (after, said)
     app.switch_page(COMPUTE.path).run()
     app.switch_page(COMPARE.path).run()

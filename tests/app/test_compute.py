@@ -17,7 +17,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import fewest_that_hold
 from pages.common import shape
 from pages.common.registry import COMPUTE, HOME, PageSpec
-from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, stripped, words
+from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, said_by, stripped, words
 from tests.core.plan_walk import NO_NUMBER
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
@@ -113,8 +113,7 @@ def test_a_model_with_several_kinds_of_layers_asks_which() -> None:
 
 
 def in_line(app: AppTest) -> str:
-    [said] = [stripped(note) for note in bodies(app, "np-note") if "In line" in note]
-    return said
+    return said_by(app, "sidebar.build_queued")
 
 
 @pytest.mark.process
@@ -133,7 +132,7 @@ def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
         assert other
         other.leave()
         if left:
-            assert f"{left} model " in in_line(app.run())
+            assert f"{left} model." in in_line(app.run())
     until = time.monotonic() + 60
     while not any("It was only a test." in message for message in bodies(app, "np-error")):
         assert time.monotonic() < until

@@ -171,7 +171,7 @@ def test_without_a_price_the_rent_is_unknown() -> None:
     option = way(s, FULL, "rented")
     assert not option.total.known
     assert option.without == ("rent", "idle")
-    assert "price" in cost_text.compared(costs(s, FULL))
+    assert "Price" in cost_text.compared(costs(s, FULL))
 
 
 def test_the_least_is_the_least() -> None:
