@@ -116,7 +116,7 @@ def exported(texts: dict[str, str]) -> tuple[dict[str, str], dict[str, str], lis
     with downloads() as made:
         app = opened(COMPUTE, texts)
     link = {name: text for name, text in linked(app).items() if name.removeprefix("c_") not in PANELS}
-    files = {name: made[name]().decode().partition("To open it again")[0] for name in ("csv", "md") if made}
+    files = {name: made[name]().decode().partition(f"{message('report.link')}:")[0] for name in ("csv", "md") if made}
     return files, link, bodies(app, "np-answer")
 
 

@@ -409,7 +409,7 @@ def test_a_layout_of_ones_own_moves_days_and_one_that_cannot_be_has_none() -> No
     assert own.middle.dollars > 1.2 * fastest.middle.dollars
     with pytest.raises(BudgetError, match=r"tensor = 3, but it must divide the 64 query heads. Use 2"):
         estimate(plan_from({**texts, "tp": "3"}))
-    with pytest.raises(BudgetError, match="640 .* 512 "):
+    with pytest.raises(BudgetError, match=r"640 .* 512 "):
         estimate(plan_from({**texts, "tp": "8", "pp": "80"}))
 
 

@@ -141,22 +141,23 @@ def _ring(here: LayoutResult, palette: Palette) -> Figure:
 
 
 def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
-    """The names of the fastest and of the smallest layout of the front."""
+    """The names of the fastest and of the smallest layout of the front; of the fastest where both have one name."""
+    ends = {short_layout(result.layout): result for result in (front[-1], front[0])}
     return [
         label(
             palette,
-            short_layout(result.layout),
+            name,
             x=float(np.log10(result.pace)),
             y=float(result.memory.total) / GIB,
             # No layout is left of the front and below it. Only the fastest has no room on that side.
-            xanchor="right" if i else "left",
+            xanchor="left" if result is front[0] else "right",
             yanchor="top",
-            xshift=-6 if i else 6,
+            xshift=6 if result is front[0] else -6,
             yshift=-4,
             bgcolor=palette.background,
             font={"family": MONO, "size": 11, "color": palette.text},
         )
-        for i, result in enumerate(dict.fromkeys((front[0], front[-1])))
+        for name, result in ends.items()
     ]
 
 
