@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.fields import LINK_VERSION, Form
+from core.messages import message
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
 from core.planning.form.training import OWN_FIELDS, TRAINED_FIELDS

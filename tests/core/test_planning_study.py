@@ -198,7 +198,7 @@ def test_every_point_is_what_its_search_found(here: list[Row]) -> None:
             assert ("seconds" in row, row["top"], row["plans"]) == (False, [], 0)
             continue
         spec = spec_named(request.model)
-        plain = searched(SearchRequest(spec, request.cluster, request.batch, request.seq_len))
+        plain = search(SearchRequest(spec, request.cluster, request.batch, request.seq_len))
         assert (row["problem"], row["plans"], row["fitting"]) == ("", plain.count, plain.fitting)
         assert len(row["top"]) == min(2, plain.fitting)
         if plain.best is None:

@@ -188,6 +188,8 @@ def _written(trace: Trace, step: TraceStep) -> list[Message]:
 
 def names_seeing(trace: Trace, step: TraceStep) -> list[str]:
     """Return the names of all tensors that show a write, besides the one that it is written through; x first."""
+    if not step.changed:  # written to an empty part
+        return []
     through = trace.steps[step.inputs[0]]
     writer = trace.label(through, step.number)
     found = [
