@@ -22,7 +22,7 @@ _FILES: tuple[FileKind[CalendarReport], ...] = (
 
 def download_panel(inputs: Inputs, a: CalendarAnswer) -> None:
     """The fold."""
-    with show.fold("Export: report, Markdown", key=inputs.key("fold_take"), icon=":material/download:") as fold:
+    with show.fold(message("export.title"), key=inputs.key("fold_take"), icon=":material/download:") as fold:
         if not fold.open:
             return
         name = typed_name(inputs, message("export.name_calendar"), f"{suggested(inputs.reading.texts)}, calendar")

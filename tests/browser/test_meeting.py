@@ -94,7 +94,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     assert plain(headline(expected)).replace(NO_BREAK, " ") in answer(other)
     expect(other.get_by_label(COUNT.label, exact=True)).to_have_value("4096")
 
-    page.get_by_text("Files", exact=True).click()
+    page.locator("summary").filter(has_text=message("export.title")).click()
     settle(page)
     with page.expect_download() as download:
         page.get_by_role("button", name="HTML report").click()
@@ -210,7 +210,7 @@ def test_a_team_decides_between_models_and_pools_with_every_stage_in_forty_click
     page.keyboard.press("Escape")
     agreed = answer(page)
     link = page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
-    visitor.click(page.get_by_text("Files", exact=True).first)
+    visitor.click(page.locator("summary").filter(has_text=message("export.title")).first)
     with page.expect_download() as download:
         visitor.press("HTML report")
     assert visitor.actions <= 40, visitor.actions

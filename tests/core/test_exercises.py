@@ -131,7 +131,7 @@ def peak(one: Exercise) -> float:
 
 
 BITS = {"MXFP8 E4M3": 8.25, "MXFP8 E5M2": 8.25, "MXFP6 E2M3": 6.25, "MXFP6 E3M2": 6.25, "MXFP4": 4.25}
-BITS |= {"MXINT8": 8.25, "NVFP4": 4.5, "NF4": 4.5, "NF4, double quantised": 4.127}
+BITS |= {"MXINT8": 8.25, "NVFP4": 4.5, "NF4": 4.5, "NF4, double quantized": 4.127}
 WIDTHS = {"fp32": 4, "bf16": 2, "fp8": 1}
 KEPT = {"fp32": (4, 4, 0, 4), "mixed bf16, fp32 master": (2, 2, 4, 4), "bf16 throughout": (2, 2, 0, 2)}
 MEANS = {"AdamW": 2, "SGD momentum": 1, "SGD": 0}
