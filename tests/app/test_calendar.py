@@ -106,7 +106,7 @@ def test_the_last_calendar_stays_where_the_next_cannot_be_made() -> None:
     app.text_input(key="p_tokens").set_value("8T").run()
     app.text_input(key="y_start").set_value("2027-02-30").run()
     assert told(app) == before
-    assert "Still using 2027-01-15" in stripped("\n".join(bodies(app, "np-error")))
+    assert "uses 2027-01-15" in stripped("\n".join(bodies(app, "np-error")))
 
 
 def test_a_runs_name_leads_to_its_budget() -> None:

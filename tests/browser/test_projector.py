@@ -149,7 +149,7 @@ def test_a_number_is_typed_on_the_wall_and_a_bad_one_keeps_the_one_before(open_p
     expect(page.locator(".np-slide")).to_have_text(AS_ENTERED)
     box.fill("½")
     box.press("Enter")
-    expect(page.locator(".np-error")).to_contain_text("For example 1/2. Still using 1e-8")
+    expect(page.locator(".np-error")).to_contain_text("uses 1e-8")
     expect(answer).to_contain_text("1e-8 becomes")
     settle(page)
     assert page.evaluate(SMALL, LEAST) == []

@@ -70,7 +70,7 @@ def stop(runner: Runner) -> None:
 def test_a_full_line_says_so_and_has_room_again_later() -> None:
     runner = Runner(lambda _: WORKS)
     jobs = [runner.start(SPEC, f"{i}")[0] for i in range(limit("job_queue") + 1)]
-    with pytest.raises(NotStartedError, match=f"{limit('job_queue')} measurements wait"):
+    with pytest.raises(NotStartedError, match=f"{limit('job_queue')} measurements are"):
         runner.start(SPEC, "one more")
     assert len(runner.line()) == limit("job_queue")
     assert runner.own("one more") is None
