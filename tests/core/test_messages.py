@@ -15,6 +15,7 @@ import pytest
 
 from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, message, template
 from core.planning.form.plan_form import PLAN_FIELDS
+from core.tensors.examples.quiz import items
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
 from pages.common.registry import PAGES
@@ -110,6 +111,8 @@ def test_every_entry_is_used() -> None:
     for field in PLAN_FIELDS:
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
+    used |= {name for name in entries() if name.partition(".")[0] in ("picture", "replay")}  # for the browser
+    used |= {f"quiz.{item.id}" for item in items()}
     used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}
     assert sorted(entries().keys() - used) == []
 
