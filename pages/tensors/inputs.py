@@ -136,10 +136,11 @@ class TensorInputs(Inputs):
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
-    params = st.query_params
-    if inputs.key("x") not in params:
-        older = older_program({name: params.get(inputs.key(name), "") for name in _OLDER})
-        params.update({inputs.key(name): text for name, text in older.items()})
+    params, state, key = st.query_params, st.session_state, inputs.key("x")
+    if key not in params and key not in state:
+        for name, text in older_program({name: params.get(inputs.key(name), "") for name in _OLDER}).items():
+            state[inputs.key(name)] = text
+            state.setdefault(f"{key}:linked", text)  # the program comes first
     code, beside = st.columns([4, 3])
     with code:
         typed = inputs.ask_code()
