@@ -236,7 +236,7 @@ SWEEP = urlencode(
 RUSHES = {
     "an example": Rush(COMPUTE, preset("GPT-3 175B"), ("p_model", "GPT-3 175B")),
     "an example of memory": Rush(MEMORY, preset("Lecture: 40B, fp32 AdamW"), ("p_n", "40B")),
-    "what is counted on Home": Rush(HOME, button("The lecture’s: model states alone"), ("p_prec", "fp32")),
+    "what is counted on Home": Rush(HOME, button(message("home.preset.states")), ("p_prec", "fp32")),
     "a cell": Rush(WHAT_IF, click_cell, ("p_mfu", "50%"), lambda: SWEEP),
     "Undo": Rush(COMPUTE, button("Undo"), ("p_model", "Llama 2 70B"), lambda: LLAMA, edit_first),
     "New": Rush(COMPUTE, button("New"), ("p_model", "Typed parameters"), lambda: LLAMA),
