@@ -27,7 +27,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from tests.browser.conftest import OpenPage, choose, enter, open_preset, running_server, settle
+from tests.browser.conftest import OpenPage, choose, enter, open_preset, option_shown, running_server, settle
 
 pytestmark = pytest.mark.browser
 
@@ -111,6 +111,7 @@ def linked(page: Page) -> dict[str, str]:
 def shows(page: Page, key: str, text: str) -> bool:
     """Whether the field of this key shows ``text``, where it is drawn."""
     field = page.locator(f".st-key-{key}")
+    text = option_shown(key.removeprefix("p_"), text)
     chosen = field.get_by_role("radio", name=text, exact=True)
     if chosen.count():
         return chosen.is_checked()
