@@ -84,7 +84,7 @@ EXAMPLES = {
     ),
     "Exercises": Example(
         EXERCISES,
-        "And views",
+        message("exercises.preset.all"),
         [("e_sheet", "7"), ("e_how", "hand in"), ("e_topics", "floats"), ("e_sheet", "8"), ("e_how", "practise"),
          ("e_topics", "memory, views")],
         "e_sheet=3",
