@@ -456,12 +456,12 @@ def parse_quantity(
     match = _NUMBER.fullmatch(last)
     suffix = _suffix(match) if match else ""
     if match is None or suffix not in grammar.suffixes:
-        raise _other(entered, grammar)
+        raise _other(entered, message(grammar.kind), grammar.example)
     value = _magnitude(match, text, grammar)
     for factor in factors:
         plain = _NUMBER.fullmatch(factor)
         if plain is None or _suffix(plain) not in _COUNT_SUFFIXES:
-            raise _other(entered, grammar)
+            raise _other(entered, message(grammar.kind), grammar.example)
         value *= (
             _magnitude(plain, text, grammar) * _COUNT_SUFFIXES[_suffix(plain)] * (-1 if plain["sign"] == "-" else 1)
         )
@@ -485,9 +485,8 @@ def parse_quantity(
     return number
 
 
-def _other(entered: str, grammar: _Grammar) -> QuantityError:
-    what = message(grammar.kind)
-    return QuantityError(message("quantity.other", entered=entered, what=what, example=grammar.example))
+def _other(entered: str, what: str, example: str) -> QuantityError:
+    return QuantityError(message("quantity.other", entered=entered, what=what, example=example))
 
 
 def _range_message(entered: str, value: float, kind: Kind, low: float, high: float) -> Message:

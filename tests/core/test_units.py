@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import latex_exact, latex_quantity
+from core.messages import message
 from core.units import (
     UNIT,
     Kind,
@@ -214,9 +215,7 @@ def test_counts_with_their_unit_survive_showing_and_typing_again(value: float, k
     assert parse_quantity(format_quantity(value, kind), kind) == pytest.approx(value, rel=5.1e-4)
 
 
-@pytest.mark.parametrize(
-    ("high", "shown"), [(10**16, "10¹⁶"), (10**7, "10⁷"), (16_384, "16,384")]
-)
+@pytest.mark.parametrize(("high", "shown"), [(10**16, "10¹⁶"), (10**7, "10⁷"), (16_384, "16,384")])
 def test_the_ends_of_a_range_are_written_in_one_style(high: int, shown: str) -> None:
     with pytest.raises(QuantityError) as refused:
         parse_quantity("1e300", "count", low=1, high=high)
@@ -226,10 +225,14 @@ def test_the_ends_of_a_range_are_written_in_one_style(high: int, shown: str) -> 
 def test_a_message_names_its_field() -> None:
     with pytest.raises(QuantityError) as refused:
         parse_quantity("", "count", example="70B")
-    assert refused.value.about("Parameters") == message("quantity.empty_field", field="Parameters", what="a count", example="70B")
+    assert refused.value.about("Parameters") == message(
+        "quantity.empty_field", field="Parameters", what="a count", example="70B"
+    )
     with pytest.raises(QuantityError) as refused:
         parse_quantity("many", "count", example="70B")
-    assert refused.value.about("Parameters") == message("error.field", field="Parameters", problem=refused.value.args[0])
+    assert refused.value.about("Parameters") == message(
+        "error.field", field="Parameters", problem=refused.value.args[0]
+    )
 
 
 @every("kind", UNIT)
