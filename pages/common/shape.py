@@ -86,7 +86,7 @@ def own_shape(inputs: Inputs) -> None:
                 if opened.open:
                     _config(inputs)
             if trouble := st.session_state.pop(_TROUBLE, ""):
-                inputs.fail(trouble, message("sidebar.shape_kept"))
+                inputs.fail(trouble, message("shape.unchanged"))
             show.note(about_counted(model.counted) if model.counted else " ".join(about(model.spec)))
 
 
