@@ -184,11 +184,12 @@ def draw(page: PageSpec, head: show.Head) -> None:
         if not projecting():
             _remember(st.session_state[PLAN_TEXTS])
             with show.guarded(message("sidebar.plan")):
-                return _fields(inputs, plan_of(inputs.reading))
+                _fields(inputs, plan_of(inputs.reading))
+            return
     with st.container(key="np-wall", horizontal=True):
         plan = plan_of(inputs.reading)
         for one in [one for one in _WALL.get(page.id, ()) if one not in _hidden(inputs, plan)][:2]:
-            _field(inputs, one, plan)
+            inputs.draw(one)
 
 
 def _fields(inputs: Inputs, plan: Plan) -> None:

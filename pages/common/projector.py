@@ -52,8 +52,10 @@ PICTURES: Mapping[str, str] = {
 }
 """Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
-_ASKED = ", .st-key-np-wall *, .st-key-f_x, .st-key-f_fmt, .st-key-f_more, .st-key-f_custom, .st-key-t_shape, .st-key-t_dtype"
-"""The fields that can be changed on the wall, in the bar or under it."""
+_ASKED = "".join(
+    f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "t_shape", "t_dtype")
+)
+"""The fields that can be changed on a slide, in the bar or under it."""
 
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
