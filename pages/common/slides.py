@@ -57,7 +57,8 @@ class TypedPage:
         return cls(
             page,
             inputs.folded()
-            | {str(key): st.session_state[key] for key in keys | good | set(HELD.values()) if key in st.session_state},
+            | {str(key): st.session_state[key] for key in keys | good if key in st.session_state}
+            | {key: st.session_state.get(key) for key in HELD.values()},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
             comparison_list.held() if page is COMPARE else None,
         )
@@ -162,9 +163,10 @@ def offer_return(inputs: Inputs) -> None:
     """Let the switch return to the slide of this page that was left, unless its inputs have changed since."""
 
     def resume() -> None:
-        here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, None))
+        here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, {}))
         now = TypedPage.on(inputs)
-        if left == now.values and 0 < here < Slides(inputs, here, now).count:
+        unchanged = all(left.get(name, value) == value for name, value in now.values.items())  # of what both have
+        if unchanged and 0 < here < Slides(inputs, here, now).count:
             st.session_state[_STANDS] = {}
             Slides(inputs, 0, now).take(here)
 
