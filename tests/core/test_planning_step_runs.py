@@ -24,10 +24,11 @@ from core.step_time.calibration.measured_steps import (
 from core.step_time.formulas import step_constants
 from core.step_time.step import step_time
 from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
-from core.training.device.memory import DeviceMemory, memory_per_device
+from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import BF16, find_policy
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 RUNS = step_runs()
