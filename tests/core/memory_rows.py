@@ -11,11 +11,12 @@ from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
 from core.training.activations.tensors import HF_EAGER, HF_SDPA, LOGITS_KEPT, Implementation
 from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.memory import DeviceMemory, memory_per_device
+from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.training.trained import Trained
+from tests.core.memory_of import memory_per_device
 
 ROWS = Path(__file__).parents[1] / "data" / "memory_rows.csv"
 

@@ -14,7 +14,7 @@ from core.models.catalog import CATALOG
 from core.search.fastest import searched
 from core.search.request import SearchRequest
 from core.step_time.step import step_time
-from core.training.device.memory import memory_per_device
+from tests.core.memory_of import memory_per_device
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
