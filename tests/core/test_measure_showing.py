@@ -19,7 +19,6 @@ from core.benchmark.record import Record, merge_records
 from core.benchmark.roofline import Roof, measured_roof, placed_points
 from core.messages import Message
 from core.views.benchmark import charts, roofline, tables, text
-from core.views.common import dot_labels
 from core.views.common.palette import LIGHT
 from tests.core.measured_cases import H200, copy, item, on_gpu, point, record, refusal, square
 
@@ -144,6 +143,12 @@ def test_rates_of_integers_are_operations_per_second_everywhere() -> None:
     assert not [one for step in opened for one in (step.text, *(term.text for term in step.terms)) if "FLOP/s" in one]
 
 
+def test_every_rate_of_a_gpu_is_explained() -> None:
+    assert {round(step.value) for step in text.explanations(GPU)} >= {
+        round(p.bandwidth) for p in GPU.points if not p.flop
+    }
+
+
 def _texts(drawn: Any) -> list[str]:
     """Every text in a figure."""
     if isinstance(drawn, str):
@@ -190,54 +195,6 @@ def test_squares_stand_under_a_peak_of_their_own_dtype_or_nowhere() -> None:
     assert len(placed_points(older, measured_roof(older, 3e12))) == 1
 
 
-@given(
-    st.lists(st.tuples(st.floats(1.5, 4.5), st.floats(10, 14.8), st.integers(1, 24)), min_size=1, max_size=16),
-    st.floats(*dot_labels.WIDTHS),
-)
-def test_each_label_of_a_roofline_is_beside_its_own_dot_or_tied_to_it(
-    dots: list[tuple[float, float, int]], width: float
-) -> None:
-    timed = [
-        point(item("attention", "x" * long + chr(97 + i), "y"), 10 ** (12 - rate), flop=1e12, bytes=10 ** (12 - at))
-        for i, (at, rate, long) in enumerate(dots)
-    ]
-    found = record("cuda", square("bf16", 4096, 5e14), *timed)
-    drawn = roofline.picture(found, measured_roof(found, 3e12), Roof({}, math.nan), LIGHT)["layout"]
-    (left, right), (low, high) = drawn["xaxis"]["range"], drawn["yaxis"]["range"]
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        return (x - left) / (right - left) * width, (y - low) / (high - low) * 379
-
-    middles = {p.item.name: place(math.log10(p.flop / p.bytes), math.log10(p.rate)) for p in timed}
-    boxes: list[tuple[float, float, float, float]] = []
-    for note in drawn["annotations"]:
-        name = note["text"].partition(",")[0]
-        if name not in middles:
-            continue
-        (x, y), side = middles[name], 1 if note["xanchor"] == "left" else -1
-        assert place(note["x"], note["y"]) == pytest.approx((x, y))
-        x, y = x + note.get("ax", note.get("xshift", 0)), y - note.get("ay", 0)
-        half, end = 0.5 * 11, x + side * 0.5 * 11 * len(note["text"])
-        boxes.append((min(x, end), max(x, end), y - half, y + half))
-        gaps = {other: math.dist(at, (min(max(at[0], boxes[-1][0]), boxes[-1][1]), y)) for other, at in middles.items()}
-        assert gaps.pop(name) <= min(gaps.values(), default=math.inf) or note["showarrow"]
-        assert all(gap > 5 for gap in gaps.values()), "it lies on no dot"
-    for i, one in enumerate(boxes):
-        for other in boxes[:i]:
-            assert one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
-
-
-def test_dots_that_are_apart_all_have_their_names() -> None:
-    timed = [
-        point(item("attention", f"back end {i}", "forward"), 10 ** (i - 3), flop=1e12, bytes=10 ** (10 - i))
-        for i in range(5)
-    ]
-    found = record("cuda", square("bf16", 4096, 5e14), *timed)
-    drawn = roofline.picture(found, measured_roof(found, 3e12), Roof({}, math.nan), LIGHT)["layout"]
-    texts = " ".join(note["text"] for note in drawn["annotations"])
-    assert [p.item.name for p in timed if p.item.name not in texts] == []
-
-
 @given(st.lists(st.tuples(st.floats(1e-6, 1), st.floats(1e3, 1e13), st.floats(1e3, 1e11)), max_size=6))
 def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, float]]) -> None:
     found = record(
@@ -247,5 +204,6 @@ def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, flo
     )
     roof = measured_roof(found, 3e12)
     drawn = roofline.picture(found, roof, Roof({}, math.nan), LIGHT)
+    assert {f"op {i}" for i in range(len(points))} <= {note["text"] for note in drawn["layout"]["annotations"]}
     assert sum(len(trace["x"]) for trace in drawn["data"] if trace["mode"] == "markers") == len(points) + 1
     assert len(tables.roofline_table(found, roof)[1]) == len(points) + 1

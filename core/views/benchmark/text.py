@@ -356,12 +356,12 @@ def explanations(record: Record) -> list[Explanation]:
     result = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
     for p in (*bests, *(p for p in record.points if p.item.kind != "matmul")):
         about = message("measure.chart.item", item=p.item.name, variant=p.item.label)
-        peak, kind = comparable_peak(sheet, p), rate_kind(p.item.name)
+        kind = rate_kind(p.item.name)
         if p.flop:
             result.append(achieved_rate.explain({"": kind}, flop=p.flop, seconds=p.median_s).about(about))
         elif p.bytes:
             result.append(achieved_bandwidth.explain(size=p.bytes, seconds=p.median_s).about(about))
-        if p.item.kind == "matmul" and not math.isnan(peak):
+        if p.item.kind == "matmul" and not math.isnan(peak := comparable_peak(sheet, p)):
             share = share_of_peak.explain({"rate": kind, "peak": kind}, rate=p.rate, peak=peak)
             result.append(share.about(message("measure.how.peak", dtype=p.item.name, sheet=sheet.name)))
     return result
