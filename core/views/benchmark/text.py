@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from core.benchmark.best import (
-    above_the_squares,
     best_squares,
     headline_square,
     is_spread,
     lowered_clocks,
-    reversed_dtypes,
     sustained,
 )
 from core.benchmark.datasheet import comparable_peak, datasheet_of, match, peak_of
@@ -190,35 +188,14 @@ def answer(record: Record) -> tuple[Message, list[Message]]:
     return headline, lines
 
 
-def doubts(record: Record) -> list[list[Message]]:
-    """Return what casts doubt on the matmuls and is not in the headline: rates that vary, or contradict each other."""
-    bests, top = best_squares(record), headline_square(record)
-    result: list[list[Message]] = []
-    if (varying := [p for p in bests if is_spread(p)]) and not (top and is_spread(top)):
-        ranges = [message("measure.doubt.range", dtype=p.item.name, range=range_of(p)) for p in varying]
-        result.append([message("measure.doubt.spread", rates=ranges), message("measure.doubt.busy")])
-    reasons = [
-        message(
-            "measure.doubt.reversed",
-            wide=wide.item.name,
-            narrow=narrow.item.name,
-            factor=wide.rate / narrow.rate,
-        )
-        for wide, narrow in reversed_dtypes(record).values()
-    ]
-    reasons += [
-        message(
-            "measure.doubt.above",
-            item=p.item.name,
-            dtype=best.item.name,
-            rate=rate_amount(p.rate, best.item.name),
-            square=rate_of(best),
-        )
-        for p, best in above_the_squares(record)
-    ]
-    if reasons:
-        result.append([message("measure.doubt.inconsistent", reasons=reasons), message("measure.doubt.busy")])
-    return result
+def doubts(record: Record) -> list[Message]:
+    """Return what casts doubt on the matmuls and is not in the headline: rates that vary."""
+    top = headline_square(record)
+    varying = [p for p in best_squares(record) if is_spread(p)]
+    if not varying or (top and is_spread(top)):
+        return []
+    ranges = [message("measure.doubt.range", dtype=p.item.name, range=range_of(p)) for p in varying]
+    return [message("measure.doubt.spread", rates=ranges), message("measure.doubt.busy")]
 
 
 _REASONS = (
