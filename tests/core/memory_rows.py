@@ -20,7 +20,6 @@ from tests.core.memory_of import memory_per_device
 
 ROWS = Path(__file__).parents[1] / "data" / "memory_rows.csv"
 
-_PHI = CATALOG["Phi-2 2.7B"].spec
 _LLAMA2, _MISTRAL = CATALOG["Llama 2 7B"].spec, CATALOG["Mistral 7B v0.1"].spec
 _GEMMA = TransformerSpec(
     layers=18, hidden=2048, heads=8, kv_heads=1, head_dim=256, ffn=16384, vocab=256000, glu=True, tied_head=True
