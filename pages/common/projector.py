@@ -14,43 +14,26 @@ from core.lecture.deck import DeckError
 from core.messages import message
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
-from pages.common.registry import (
-    CALENDAR,
-    COMPARE,
-    COMPUTE,
-    EXERCISES,
-    FLOATS,
-    GLOSSARY,
-    HOME,
-    LECTURE,
-    MEASURE,
-    MEMORY,
-    PAGES,
-    PARALLEL,
-    SAVED,
-    TENSORS,
-    WHAT_IF,
-    PageSpec,
-)
+from pages.common.registry import GLOSSARY, HOME, PAGES, PageSpec
 from pages.common.slides import Slides, deck_slide, offer_return, slides, steps_html, turn
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
-    FLOATS.id: ".st-key-floats-bits, .st-key-floats_formula *, .st-key-floats_beside *",
-    TENSORS.id: ".st-key-t-storage",
-    LECTURE.id: ":has(.np-tabled)",
-    EXERCISES.id: ".st-key-exercises-questions *",
-    GLOSSARY.id: ":has(.np-glossary)",
-    COMPUTE.id: ".st-key-compute-answer",
-    MEMORY.id: ".st-key-memory-bars",
-    PARALLEL.id: ".st-key-parallel-picture",
-    WHAT_IF.id: ".st-key-what_if-grid",
-    COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
-    CALENDAR.id: ".st-key-calendar-bars",
-    SAVED.id: ":has(.np-tabled), :has(.np-next-page)",
-    MEASURE.id: ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
+    "floats": ".st-key-floats-bits, .st-key-floats_formula *, .st-key-floats_beside *",
+    "tensors": ".st-key-t-storage",
+    "lecture": ":has(.np-tabled)",
+    "exercises": ".st-key-exercises-questions *",
+    "glossary": ":has(.np-glossary)",
+    "compute": ".st-key-compute-answer",
+    "memory": ".st-key-memory-bars",
+    "parallel": ".st-key-parallel-picture",
+    "what_if": ".st-key-what_if-grid",
+    "compare": ".st-key-compare-bars, .st-key-k_examples",
+    "calendar": ".st-key-calendar-bars",
+    "saved": ":has(.np-tabled), :has(.np-next-page)",
+    "measure": ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
-"""Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
+"""Id of a page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
 _ASKED = "".join(
     f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "t_shape", "t_dtype")
