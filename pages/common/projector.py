@@ -46,9 +46,6 @@ _ROOM = 432
 _PANEL_ROOM = 466
 """The same in a panel, over which stand four lines of the smallest type."""
 
-_OPENING: Mapping[str, str] = {HOME.id: "long"}
-"""Page of several answers → the part that stands for it."""
-
 _CHARTS = frozenset(
     (
         *("home:answer", "home:memory", "compute:answer", "memory:bars", "parallel:picture"),
@@ -85,7 +82,7 @@ def part_shown(page: PageSpec) -> str:
     """The key of the part that a link names or the page opens with; empty for the page as a whole."""
     part = st.query_params.get(LANDS_AT, "")
     is_part = part.startswith(f"{page.prefix}_") and _PART.fullmatch(part) and page is not GLOSSARY
-    return part if is_part else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
+    return part if is_part else f"{page.prefix}_long" if page is HOME else ""
 
 
 def bar(inputs: Inputs) -> Slides | None:
@@ -131,7 +128,7 @@ def room(key: str) -> int:
 
 def only(page: PageSpec, part: str) -> str:
     """The style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
-    whole = page.id in _OPENING
+    whole = page is HOME  # which has several answers, and shows the first
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
     text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
     selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text}{_ASKED})"

@@ -20,21 +20,9 @@ from core.planning.sweep.form import SWEEP_PRESETS
 from pages.common import comparison_list
 from pages.common.links import LANDS_AT, address
 from pages.common.registry import (
-    CALENDAR,
     COMPARE,
-    COMPUTE,
     EXERCISES,
-    FLOATS,
-    GLOSSARY,
     GROUPS,
-    HOME,
-    LECTURE,
-    MEASURE,
-    MEMORY,
-    PARALLEL,
-    SAVED,
-    TENSORS,
-    WHAT_IF,
     PageSpec,
 )
 
@@ -72,34 +60,34 @@ _SOUGHT = SEARCH_PRESETS["70B on 512 H100"]
 _BOARDS, _CALENDARS = tuple(SWEEP_PRESETS.items()), tuple(CALENDAR_STORIES.values())
 
 TOURS: Mapping[str, tuple[Stop, ...]] = {
-    HOME.id: (
+    "home": (
         Stop(message("tour.home.lecture"), {item: _LECTURES[item] for item in _ASKED}, "long"),
         Stop(message("tour.home.published"), {one: _LECTURES[one] for one in _ASKED[:-1]}, "long"),
         Stop(message("tour.home.all"), {"k": "8", "of": "everything"}, "large"),
         Stop(message("tour.home.states"), {"of": "model states alone", "prec": "fp32"}, "large"),
         Stop(message("tour.home.number"), {"x": "1e-8"}, "exact"),
     ),
-    FLOATS.id: (
+    "floats": (
         _panel(message("floats.tour.arithmetic"), "arith", {"x": "0.1", "fmt": "bf16"}),
         _panel(message("floats.tour.sum"), "sums", {"x": "1", "fmt": "bf16"}),
         _panel(message("floats.tour.scaling"), "loss", {"x": "2^-24", "fmt": "fp16"}),
         _panel(message("floats.tour.block"), "block", {"x": "21.3", "fmt": "fp8_e4m3fn"}),
     ),
-    TENSORS.id: (_panel(message("tour.tensors.einops"), "named", {"x": "x.t()", "shape": "2, 3"}),),
-    LECTURE.id: (
+    "tensors": (_panel(message("tour.tensors.einops"), "named", {"x": "x.t()", "shape": "2, 3"}),),
+    "lecture": (
         _panel(message("tour.lecture.matmul"), "linear", {"claim": "C1"}),
         Stop(message("tour.lecture.width"), {"claim": "M10"}),
     ),
-    EXERCISES.id: (),
-    GLOSSARY.id: (),
-    COMPUTE.id: (
+    "exercises": (),
+    "glossary": (),
+    "compute": (
         Stop(message("tour.compute.accelerators"), {**_LECTURES, "find": "accelerators", "within": "90 days"}),
         _panel(message("tour.compute.split"), "split", _LECTURES),
         _panel(message("tour.compute.flops"), "flops", _GPT3),
         _panel(message("tour.compute.sensitivity"), "moves", _LECTURES),
         _panel(message("tour.compute.whole"), "whole", _LLAMA),
     ),
-    MEMORY.id: (
+    "memory": (
         Stop(
             message("tour.memory.lora"),
             {"model": "Llama 3.1 8B", "ft": "adapters", "gpu": "RTX 4090", "count": "1", "seq": "2,048"},
@@ -109,39 +97,39 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel(message("memory.panel.zeros"), "zeros", _HELD_405B),
         _panel(message("memory.panel.step"), "step", _HELD_70B),
     ),
-    PARALLEL.id: (
+    "parallel": (
         Stop(message("tour.parallel.fastest"), _SOUGHT),
         _panel(message("tour.parallel.why"), "why", _SOUGHT),
         _panel(message("tour.parallel.space"), "space", _SOUGHT),
         _panel(message("tour.parallel.near"), "near", _SOUGHT),
         _panel(message("tour.parallel.sizes"), "sizes", _SOUGHT),
     ),
-    WHAT_IF.id: (
+    "what_if": (
         *(Stop(name, fields) for name, fields in _BOARDS[:4]),
         _panel(message("tour.what_if.table"), "table", _BOARDS[0][1]),
     ),
-    COMPARE.id: (
+    "compare": (
         Stop(message("tour.compare.three")),
         Stop(message("tour.compare.first"), {"base": "1"}),
         Stop(message("tour.compare.second"), {"base": "2"}),
         Stop(message("tour.compare.third"), {"base": "3"}),
         _panel(message("tour.compare.export"), "take", {}),
     ),
-    CALENDAR.id: (
+    "calendar": (
         Stop(message("tour.calendar.llama"), _CALENDARS[0]),
         Stop(message("tour.calendar.deepseek"), _CALENDARS[1]),
         Stop(message("tour.calendar.year"), _CALENDARS[2]),
         Stop(message("tour.calendar.open"), {**_CALENDARS[2], "closed": "", "mhours": "0"}),
         Stop(message("tour.calendar.two"), _CALENDARS[3]),
     ),
-    SAVED.id: (
+    "saved": (
         Stop(message("tour.saved.all")),
         Stop(message("tour.saved.llama"), {"q": "Llama"}),
         Stop(message("tour.saved.size"), {"q": "70B"}),
         Stop(message("tour.saved.h100"), {"q": "H100"}),
         Stop(message("tour.saved.archive"), {"old": "true"}),
     ),
-    MEASURE.id: (
+    "measure": (
         Stop(message("tour.measure.rates")),
         Stop(message("tour.measure.lecture"), {"what": "The lecture’s experiment"}),
         Stop(message("tour.measure.memory"), {"what": "Memory"}),
