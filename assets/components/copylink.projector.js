@@ -222,7 +222,7 @@ function fitSlide() {
     for (let n = 1; n <= DROPS; n++) n <= drop ? root.setProperty(`--np-drop${n}`, "none") : root.removeProperty(`--np-drop${n}`)
     drop === DROPS - 1 ? root.setProperty("--np-back", "block") : root.removeProperty("--np-back") // there is room again
     root.setProperty("--np-fit", fit)
-    root.setProperty("--np-said", small ? "12px" : "16px")
+    root.setProperty("--np-said", small ? "13.5px" : "16px")
     for (const one of roots()) one.querySelector(".root")?.picture?.fit() // else it would be measured as it was before
   }
   putBack()

@@ -1,4 +1,4 @@
-"""The panels that a projector steps through on a page to learn from, and the path across these pages."""
+"""The panels that a projector steps through on a page, and the path across the pages to learn from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.messages import message
+from core.planning.presets import LECTURE as LECTURE_PLAN
+from core.planning.presets import MEMORY_PRESETS, PRESETS
 from pages.common.links import address
-from pages.common.registry import EXERCISES, FLOATS, LECTURE, PAGES, TENSORS
+from pages.common.registry import COMPUTE, EXERCISES, FLOATS, LECTURE, MEMORY, PAGES, TENSORS
 
 TOUR = "tour"
 """The parameter of a link that says which stop it opens on a projector, from 1."""
@@ -38,6 +40,17 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {page.id: () for page in PAGES} | {
     LECTURE.id: (
         _panel(message("tour.lecture.matmul"), "linear", {"claim": "C1"}),
         Stop(message("tour.lecture.width"), {"claim": "M10"}),
+    ),
+    COMPUTE.id: (
+        _panel(message("compute.panel.split"), "split", PRESETS[LECTURE_PLAN]),
+        _panel(message("compute.panel.flops"), "flops", PRESETS["GPT-3 175B"]),
+        _panel(message("compute.panel.whole"), "whole", PRESETS["Llama 3.1 405B as trained"]),
+    ),
+    MEMORY.id: (
+        _panel(message("memory.panel.optimizers"), "optims", MEMORY_PRESETS["70B on one node"]),
+        _panel(message("memory.panel.activations"), "acts", MEMORY_PRESETS["70B on one node"]),
+        _panel(message("memory.panel.step"), "step", MEMORY_PRESETS["70B on one node"]),
+        _panel(message("memory.panel.serving"), "serve", MEMORY_PRESETS["70B on one node"]),
     ),
 }
 """The stops of each page, by its id."""
