@@ -19,6 +19,7 @@ from core.models.operation import (
     Dispatch,
     GroupedLinear,
     IndexCore,
+    LayerLookup,
     Linear,
     Logits,
     Loss,
@@ -395,7 +396,7 @@ def decoder_layer(
 def layer_embeddings(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
     """Write what each layer looks up of every token for itself, and adds to the residual stream through a gate."""
     width, layers, outside = spec.layer_embedding, spec.layers, net.at("embedding", 1)
-    table = outside.lookup("embed_tokens_per_layer", spec.vocab, layers * width, "whole")
+    table = outside.lookup("embed_tokens_per_layer", spec.vocab, layers * width, "whole", kind=LayerLookup)
     projected = outside.linear("per_layer_model_projection", x, layers * width)
     projected = outside.norm("per_layer_projection_norm", projected, gain=width)
     inputs = outside.tensor("per_layer_inputs", layers * width)

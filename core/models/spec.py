@@ -178,6 +178,19 @@ class Further:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a mean layer saved for backward while a model ran operation by operation: ``elements`` per token, of
+    ``keys`` per token and key. wide: in fp32, whatever is computed in."""
+
+    part: Literal["norms", "attention", "keys", "network"]
+    elements: int
+    wide: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "elements")
+
+
+@dataclass(frozen=True, slots=True)
 class Indexer:
     """Sparse attention: a small attention that chooses the tokens which each token attends to (DeepSeek-V3.2).
 
@@ -243,7 +256,8 @@ class TransformerSpec:
     others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
     networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
     values_normed: values have a norm without a gain (Gemma 4).
-    further: what its layers have beyond all of this, as read from a model that ran.
+    further: what its layers have beyond all of this, as read from a model that ran. kept: what they saved then, where
+    that is not what is saved by these operations.
     layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
     streams: residual streams that learned weights mix before and after each block (hyper-connections, DeepSeek-V4).
     attention_sinks: one learned logit per query head and layer.
@@ -297,6 +311,7 @@ class TransformerSpec:
     compressed: CompressedAttention | None = None
     streams: int = 1
     further: tuple[Further, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "streams")

@@ -20,7 +20,6 @@ from core.models.configs.custom import (
     about,
     about_built,
     about_counted,
-    about_saved,
     edited,
     read_config,
     read_model,
@@ -35,7 +34,7 @@ from core.models.spec_text import EXAMPLE, write_spec
 from core.planning.form.plan_form import MODEL_NAME, SEQ_LEN, SHAPE
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import data_folder
-from core.training.activations.stage import recorded_ratio
+from core.training.activations.stage import settled
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.server.visitor import visitor
@@ -194,6 +193,7 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             show.note(about_built(config.spec, model))
             return
         spec = laid_out(job.answer)
+        spec = settled(spec) if spec else None
         if st.session_state.get(_TAKEN) != job.key:
             st.session_state[_TAKEN] = job.key
             st.session_state[_BUILT] = write_spec(spec) if spec else write_counted(model)
@@ -201,7 +201,6 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
         facts: list[str] = [about_counted(model), job.answer.shape_refused]
         if spec:
             facts = [message("shape.read_layers", made=model.made), *about(spec)]
-            facts += [] if spec.unmodelled else [about_saved(recorded_ratio(spec, job.answer.saved))]
             facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
         show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
     else:

@@ -14,10 +14,10 @@ from core.models.catalog import CATALOG
 from core.search.fastest import searched
 from core.search.request import SearchRequest
 from core.step_time.step import step_time
-from tests.core.memory_of import memory_per_device
 from core.training.layout import Layout
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.core.memory_of import memory_per_device
 
 CASES = (
     ("Llama 3.1 405B", 16_384, 2_048, 8_192),
