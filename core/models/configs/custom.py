@@ -67,6 +67,12 @@ def own_model(spec: TransformerSpec) -> CatalogModel:
     )
 
 
+def proxy_model(spec: TransformerSpec) -> CatalogModel:
+    """``spec`` as a model that approximates one whose layers nobody knows."""
+    named = message("shape.proxy_name", layers=float(spec.layers), width=float(spec.hidden))
+    return replace(own_model(spec), name=named)
+
+
 def counted_model(counted: CountedModel) -> CatalogModel:
     """A model known by its counts alone. For want of its own layers it has those of a stand-in with the same counts."""
     return replace(
