@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast
 from core.formula import Explanation, Source, Symbol, explanation
 from core.limits import cached
 from core.models.flop_formulas import MEGATRON
-from core.models.operation import Convolution, GroupedLinear, LayerLookup, Linear, Logits, Lookup, Op, Scan
+from core.models.operation import Convolution, GroupedLinear, LayerLookup, Linear, Logits, Lookup, Op, Scan, Tower
 from core.models.operations import operations, write_operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import SYMBOLS, count, symbol, symbolic
@@ -95,7 +95,7 @@ def amounts(
         for weight in op.weights:
             if not weight.shared:
                 run = op.copies if of == "active" and isinstance(op, GroupedLinear) else weight.count
-                run = 0 if of == "active" and isinstance(op, LayerLookup) else run
+                run = 0 if of == "active" and isinstance(op, LayerLookup | Tower) else run
                 key = "prediction" if predicts else _key(spec, weight.name, _PARAMETER_ROWS)
                 yield key, op, weight.rows * weight.columns * run
 

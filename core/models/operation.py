@@ -79,6 +79,10 @@ class LayerLookup(Lookup):
     """One row of a table that layers look up for themselves, beside that of tokens. None of it is active."""
 
 
+class Tower(Op):
+    """What reads images or sound. No token of text runs through it, and what it computes is not counted."""
+
+
 class Linear(Op):
     """A matmul with a weight, the first of its weights, and perhaps a bias."""
 

@@ -30,6 +30,7 @@ from core.models.operation import (
     Scan,
     Split,
     Tensor,
+    Tower,
     View,
     Weight,
     Writer,
@@ -467,6 +468,9 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
         x = net.apply(View, "streams", net.tensor("streams", spec.stream_width, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
+    if spec.tower:
+        weight = Weight("vision_tower", spec.tower, 1, 1, "whole", "vector")
+        x = net.apply(Tower, "vision_tower", net.tensor("vision_tower", spec.hidden), x, weights=(weight,))
     states = spec.mixer.layers if spec.mixer else 0
     layers = {"attended": spec.attention_layers, "states": states, "dense": spec.dense_layers}
     x = decoder_layer(net, spec, x, **layers, mixed=spec.moe_layers)

@@ -256,6 +256,7 @@ class TransformerSpec:
     others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
     networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
     values_normed: values have a norm without a gain (Gemma 4).
+    tower: parameters of what reads images or sound.
     further: what its layers have beyond all of this, as read from a model that ran. kept: what they saved then, where
     that is not what is saved by these operations.
     layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
@@ -310,6 +311,7 @@ class TransformerSpec:
     layer_embedding: int = 0
     compressed: CompressedAttention | None = None
     streams: int = 1
+    tower: int = 0
     further: tuple[Further, ...] = ()
     kept: tuple[Kept, ...] = ()
 
@@ -319,6 +321,8 @@ class TransformerSpec:
         whole(self, 0, "activation_scalars", "value_width", "bare_layers", "layer_embedding")
         if self.layers > limit("model_layers"):
             raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
+        if not 0 <= self.tower <= limit("parameters"):
+            raise SpecError("tower", self.tower, f"it has at most {limit('parameters'):,} parameters.", 0)
         if self.norm_vectors not in (0, 1, 2):
             raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
         _check_groups(self.heads, self.kv_heads)

@@ -215,7 +215,7 @@ def module_of(tensor: ParameterTensor) -> str:
 
 def _layers_of(spec: TransformerSpec, tensor: ParameterTensor) -> int:
     """Layers over which tensors of this class lie; 0 where they are outside the layers."""
-    if tensor.kind in ("embedding", "head") or tensor.name.startswith(("prediction", "norm outside")):
+    if tensor.kind in ("embedding", "head") or tensor.name.startswith(("prediction", "norm outside", "vision tower")):
         return 0
     if " to " in tensor.name or tensor.name == "bias of the head":
         return 0

@@ -48,6 +48,7 @@ _BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
 _SWITCHES = {
     "glu": message("sidebar.glu"),
     "tied_head": message("sidebar.tied_head"),
+    "tower": message("sidebar.tower"),
     "mtp_modules": message("sidebar.mtp"),
 }
 _SWITCH_HELP = {"mtp_modules": message("sidebar.mtp_help")}
@@ -94,7 +95,7 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
         value = st.session_state[inputs.key(f"e_{field}")]
         try:
             if field in _SWITCHES:
-                changed = replace(spec, **{field: int(value) if field == "mtp_modules" else value})
+                changed = replace(spec, **{field: int(value) if field in ("mtp_modules", "tower") else value})
             else:
                 changed = edited(spec, field, int(value or 0))
             st.session_state[inputs.key("shape")] = write_spec(changed)
@@ -111,6 +112,8 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
                 st.number_input(label, low, high, key=key, on_change=change, args=(field,), width=110)
             if fields is MIXTURE:
                 for field, label in _SWITCHES.items():
+                    if field == "tower" and not spec.tower:
+                        continue
                     key = inputs.key(f"e_{field}")
                     st.session_state[key] = bool(getattr(spec, field))
                     st.toggle(label, key=key, on_change=change, args=(field,), help=_SWITCH_HELP.get(field))
@@ -191,6 +194,7 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
     elif isinstance(job.answer, Built) and (model := counted(job.answer)):
         if config and config.spec:
             show.note(about_built(config.spec, model))
+            _offer_tower(shape, config.spec, model.total)
             return
         spec = laid_out(job.answer)
         spec = settled(spec) if spec else None
@@ -203,6 +207,8 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
             facts = [message("shape.read_layers", made=model.made), *about(spec)]
             facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
         show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
+        if spec:
+            _offer_tower(shape, spec, model.total)
     else:
         reason = message("sidebar.flops_not_counted")
         if isinstance(job.answer, ModelRefused):
@@ -214,3 +220,14 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
                 st.session_state[shape] = write_spec(draft)
 
             st.button(message("sidebar.use_draft"), on_click=use)
+
+
+def _offer_tower(shape: str, spec: TransformerSpec, total: int) -> None:
+    """A button that adds what a built model has beyond its text model."""
+    beyond = total - parameters(spec).total
+
+    def add() -> None:
+        st.session_state[shape] = write_spec(replace(spec, tower=beyond))
+
+    if beyond > 0:
+        st.button(message("sidebar.add_tower", parameters=float(beyond)), on_click=add, key="plan:tower")

@@ -223,6 +223,8 @@ def _parts(spec: TransformerSpec) -> list[Message]:
         parts.append(message("shape.further"))
     if spec.kept:
         parts.append(message("shape.kept"))
+    if spec.tower:
+        parts.append(message("shape.tower", parameters=float(spec.tower)))
     if spec.mtp_modules:
         parts.append(message("shape.mtp", modules=float(spec.mtp_modules)))
     if spec.position_rows:
