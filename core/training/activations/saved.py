@@ -295,9 +295,10 @@ class _Saved:
 
     def multiply(self, op: Op) -> None:
         """Both factors; one kernel for a gate computes the activation function again."""
-        for x in op.reads:
+        wide = [x for x in op.reads if x.width == op.makes[0].width] or op.reads
+        for x in wide:
             maker = self.maker.get(x)
-            if x.width == op.makes[0].width and (self.how.written_out or not isinstance(maker, Activation)):
+            if self.how.written_out or not isinstance(maker, Activation):
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
                 square = isinstance(maker, AttentionCore) and not self.how.flash
                 share = self.trained("self_attn.o_proj") if square else 1
