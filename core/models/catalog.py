@@ -9,7 +9,6 @@ Parameter counts are those of the model built on torch's meta device; published 
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,8 +32,6 @@ class CatalogModel:
     breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
     not, only the catalogue's totals may be shown.
     counted: of a model known by its counts alone, whose ``spec`` is only that of a dense model as large.
-    stands_in: whether it may lend its shape to a size of unknown shape. Rows added later never do, so that no plan of
-    such a size changes with the catalogue.
     """
 
     name: str
@@ -53,7 +50,6 @@ class CatalogModel:
     notes: str
     breakdown: bool
     counted: CountedModel | None = None
-    stands_in: bool = False
 
     @property
     def laid_out(self) -> bool:
@@ -140,8 +136,6 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
         parameters=total,
         active=active,
         breakdown=(counted.total, counted.active) == (total, active),
-        counted=None,
-        stands_in=row["stands_in"] == "True",
     )
 
 
@@ -175,21 +169,3 @@ def model_named(name: str) -> CatalogModel:
         hint = f" Did you mean {', '.join(_by_key()[c].name for c in close)}?" if close else ""
         raise KeyError(f"No model of the catalogue is called {name!r}.{hint}")
     return result
-
-
-@cached("results_kept")
-def nearest_dense(parameters: float, seq_len: int = 1) -> CatalogModel:
-    """The dense model that stands in for ``parameters`` of unknown shape: the closest in ratio, the first of equals.
-
-    One built as models are now (gated feed-forward network, no sliding window) and for sequences of ``seq_len`` where
-    such a one is within a factor of two; else one built so for shorter ones; else any.
-    """
-    dense = [model for model in catalog() if model.stands_in]
-    usual = [model for model in dense if model.spec.glu and not model.windowed]
-    long = [model for model in usual if model.max_seq >= seq_len]
-
-    def away(model: CatalogModel) -> float:
-        return abs(math.log(model.parameters / parameters))
-
-    nearest = [min(group, key=away) for group in (long, usual, dense) if group]
-    return next((model for model in nearest if away(model) <= math.log(2)), nearest[-1])

@@ -205,7 +205,7 @@ class RuleGap:
     """Why the 6ND rule and the count by layer differ, per token of training; the parts sum to the difference.
 
     rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
-    input embedding of its own, learned positions, embeddings of layers). vectors: what it charges for norms and
+    input embedding of its own, learned positions). vectors: what it charges for norms and
     biases. square: what it leaves out, attention's products of activations. again: what it counts once and the layers
     multiply again, the output head, and projections of a narrow table, in every multi-token prediction module.
     counted: rule − lookup − vectors + square + again.
@@ -227,7 +227,7 @@ def rule_gap(spec: TransformerSpec, seq_len: int, attention: Attention = "causal
     counted = flops_per_token(spec, seq_len, attention)
     rule = 6.0 * parameters(spec).active
     ops = operations(spec)
-    tables = sum(weight_flop(op) for op in ops if isinstance(op, Lookup) and op.block != "mtp")
+    tables = sum(weight_flop(op) for op in ops if type(op) is Lookup and op.block != "mtp")
     lookup = 3.0 * tables - 6.0 * spec.tied_head * spec.table_width * spec.vocab
     repeated = (op for op in ops if op.block == "mtp" and isinstance(op, Linear) and op.weights[0].shared)
     again = 3.0 * sum(op.layers * weight_flop(op) for op in repeated)

@@ -180,6 +180,19 @@ class Further:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a mean layer saved for backward while a model ran operation by operation: ``elements`` per token, of
+    ``keys`` per token and key. wide: in fp32, whatever is computed in."""
+
+    part: Literal["norms", "attention", "keys", "network"]
+    elements: int
+    wide: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "elements")
+
+
+@dataclass(frozen=True, slots=True)
 class Indexer:
     """Sparse attention: a small attention that chooses the tokens which each token attends to (DeepSeek-V3.2).
 
@@ -245,7 +258,9 @@ class TransformerSpec:
     others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
     networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
     values_normed: values have a norm without a gain (Gemma 4).
-    further: what its layers have beyond all of this, as read from a model that ran.
+    tower: parameters of what reads images or sound.
+    further: what its layers have beyond all of this, as read from a model that ran. kept: what they saved then, where
+    that is not what is saved by these operations.
     layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
     streams: residual streams that learned weights mix before and after each block (hyper-connections, DeepSeek-V4).
     attention_sinks: one learned logit per query head and layer.
@@ -298,7 +313,9 @@ class TransformerSpec:
     layer_embedding: int = 0
     compressed: CompressedAttention | None = None
     streams: int = 1
+    tower: int = 0
     further: tuple[Further, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "streams")
@@ -306,6 +323,8 @@ class TransformerSpec:
         whole(self, 0, "activation_scalars", "value_width", "bare_layers", "layer_embedding")
         if self.layers > limit("model_layers"):
             raise SpecError("layers", self.layers, message("spec.most", most=float(limit("model_layers"))))
+        if not 0 <= self.tower <= limit("parameters"):
+            raise SpecError("tower", self.tower, message("spec.most", most=float(limit("parameters"))), 0)
         if self.norm_vectors not in (0, 1, 2):
             raise SpecError("norm_vectors", self.norm_vectors, message("spec.norm_vectors"))
         _check_groups(self.heads, self.kv_heads)

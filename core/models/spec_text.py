@@ -10,38 +10,20 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from core.limits import limit
 from core.messages import Message, message, pick_message
-from core.models.mixer import Mixer
-from core.models.spec import (
-    AttentionLayers,
-    CompressedAttention,
-    DenseLayers,
-    Experts,
-    Further,
-    Indexer,
-    LatentAttention,
-    SlidingWindow,
-    SpecError,
-    TransformerSpec,
-)
+from core.models.spec import SpecError, TransformerSpec
 
 EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
 """The shape of an 8B model, as every message shows it."""
 
-_PARTS: Mapping[str, type[Any]] = {
-    "experts": Experts,
-    "latent": LatentAttention,
-    "window": SlidingWindow,
-    "mixer": Mixer,
-    "indexer": Indexer,
-    "compressed": CompressedAttention,
-}
-_KINDS: Mapping[str, type[Any]] = {"others": AttentionLayers, "networks": DenseLayers, "further": Further}
-"""Fields that hold kinds of layers, any number of them."""
+_HINTS = {name: hint for name, hint in get_type_hints(TransformerSpec).items() if is_dataclass((*get_args(hint), 0)[0])}
+_PARTS: Mapping[str, type[Any]] = {n: get_args(hint)[0] for n, hint in _HINTS.items() if get_origin(hint) is not tuple}
+_KINDS: Mapping[str, type[Any]] = {n: get_args(hint)[0] for n, hint in _HINTS.items() if get_origin(hint) is tuple}
+"""Fields that hold a part, and those that hold kinds of layers, any number of them."""
 
 _MOST_KINDS = 64
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
@@ -74,7 +56,7 @@ def _values(owner: Any) -> list[tuple[str, Any, Any]]:
 def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, AttentionLayers | DenseLayers | Further):
+    if is_dataclass(value):
         words = [_word(v) for _, v, _ in _values(value)]
         last = max(i for i, (_, v, usual) in enumerate(_values(value)) if v != usual)
         return "x".join(words[: last + 1])

@@ -85,7 +85,7 @@ def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
         gated, width = run.architecture not in _UNGATED, run.hidden // run.heads
         sizes = run.layers, run.hidden, run.heads, run.kv_heads, width, run.ffn, run.vocab
         return TransformerSpec(*sizes, glu=gated, tied_head=not gated), run.params, "its own layers"
-    return stand_in(run.params_total if run.params_total > 0 else run.params, 4096), run.params, "dense stand-in"
+    return stand_in(run.params_total if run.params_total > 0 else run.params), run.params, "dense stand-in"
 
 
 def _apart(model: CatalogModel, row: Evidence) -> float:

@@ -104,6 +104,7 @@ _NAMES: Mapping[str, str] = {
     "shared_up": "step.op.shared_up",
     "shared_down": "step.op.shared_down",
     "shared_gate": "step.op.shared_gate",
+    "other": "step.op.other",
     "residual": "step.op.residual",
     "update": "step.op.update",
     "head": "step.op.head",
@@ -240,7 +241,7 @@ def layer_roofline(
     attention, network = _parts(spec, kind)
     layer = [*attention, *network]
     active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
-    for key, group in groupby((op for op in layer if op.name in _ROWS), lambda op: _ROWS[op.name]):
+    for key, group in groupby(filter(_row_of, layer), _row_of):
         match op := next(group):
             case ops.AttentionCore():
                 _square(sheet, op, t, length, kind.window, fused_attention)
@@ -259,6 +260,11 @@ def layer_roofline(
         sheet.each("loss", np.multiply(t, spec.vocab), CROSS_ENTROPY)
         sheet.add("head_update", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
+
+
+def _row_of(op: ops.Op) -> str:
+    """Return the row of an operation, empty where it has none: every matmul has."""
+    return _ROWS.get(op.name, "other" if isinstance(op, ops.Linear) else "")
 
 
 def _parts(spec: TransformerSpec, kind: LayerKind) -> tuple[list[ops.Op], list[ops.Op]]:

@@ -18,12 +18,12 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:
-        show.note(text.proxy_text(model, a.middle.parameters))
+        show.note(text.proxy_text(model))
     for notice in text.active_counts(model):
         show.note(notice)
     headings, rows = text.parameter_rows(model)
     show.small_table(headings, rows, caption=message("flops.parameters.caption", model=model.name))
-    if a.stands_in or a.plan.model != OWN_SHAPE:
+    if not a.stands_in and a.plan.model != OWN_SHAPE:
         show.note(text.model_origin(model))
         show.source(cited(model.source, model.confidence))
     with st.container(key=inputs.key("peaks")):

@@ -20,7 +20,6 @@ from core.hardware.accelerators import accelerators
 from core.hardware.cluster import Rates
 from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
-from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
@@ -118,13 +117,13 @@ def _table(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _counted(a: PlanEstimate) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield from (flops_text.components_text(counted, scale), flops_text.components_alt(a.shape, counted))
+    counted = _count(a)
+    yield from (flops_text.components_text(counted), flops_text.components_alt(a.shape, counted))
     yield flops_text.gap_text(a.shape, a.plan.seq_len, a.plan.attention)
     yield from _cells(flops_text.gap_rows(a.shape, a.plan.seq_len, a.plan.attention))
     yield from flops_text.cautions(a.shape, a.plan.seq_len)
     if a.stands_in:
-        yield flops_text.proxy_text(a.shape, a.middle.parameters)
+        yield flops_text.proxy_text(a.shape)
 
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
@@ -236,11 +235,11 @@ def _runs(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _flops(a: PlanEstimate) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield figures_count.flops_by_component(counted, LIGHT, scale)
+    counted = _count(a)
+    yield figures_count.flops_by_component(counted, LIGHT)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
     yield flops_text.growth_alt(grown)
-    yield figures_count.sequence_sweep(grown, LIGHT, scale)
+    yield figures_count.sequence_sweep(grown, LIGHT)
     rate = a.middle.tokens_per_second
     scoreds = which_mfu(
         a.shape.spec,
@@ -248,14 +247,11 @@ def _flops(a: PlanEstimate) -> Iterator[Shown]:
         accelerators=a.middle.accelerators,
         peak=a.peak,
         tokens_per_second=rate,
-        scale=scale,
     )
     yield flops_text.scores_text(scoreds, rate)
     yield from _cells(flops_text.score_rows(scoreds))
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
-    yield from explain_count(
-        a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
-    )
+    yield from (part.explain() for part in counted.parts)
 
 
 def _roof(a: PlanEstimate) -> Iterator[Shown]:

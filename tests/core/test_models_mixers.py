@@ -77,7 +77,7 @@ def test_a_mixture_stands_in_for_memory_and_steps_and_says_so() -> None:
     assert a.middle.parameters == parameters(spec).active
     h = memory_estimate(resolved_plan(plan, a.stored_parameters, 64))
     assert h.stands_in
-    assert h.spec == mixture_stand_in(counts.total, counts.active, 4096) == search_request(plan).spec
+    assert h.spec == mixture_stand_in(counts.total, counts.active) == search_request(plan).spec
     assert not own_model(spec).laid_out
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nearest_dense
+from core.models.catalog import CATALOG, CatalogModel, catalog, model_named
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import (
@@ -151,14 +151,3 @@ def test_models_are_found_by_name() -> None:
     assert model_named("llama-3.1 405b").name == "Llama 3.1 405B"
     with pytest.raises(KeyError, match=r"Llama 3\.1 405B"):
         model_named("Llama 3.1 450B")
-
-
-def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:
-    """30B is closest to OPT and MPT of 2022, without gates; GPT-3's size has no gated model within a factor of two."""
-    near = nearest_dense(30e9, 8192)
-    assert (near.spec.glu, near.windowed, near.max_seq >= 8192) == (True, False, True)
-    assert near.parameters == pytest.approx(30e9, rel=0.15)
-    assert nearest_dense(70e9, 8192).name == nearest_dense(70e9).name == "Llama 3 70B"
-    assert nearest_dense(70e9, 100_000).max_seq >= 100_000
-    assert nearest_dense(70e9, 10_000_000) == nearest_dense(70e9)
-    assert (nearest_dense(175e9, 8192).spec.glu, nearest_dense(175e9, 8192).parameters // 10**9) == (False, 174)

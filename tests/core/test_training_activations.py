@@ -187,11 +187,8 @@ def test_the_busiest_rank_of_experts() -> None:
     spec = SPECS["experts"]
 
     def layer(imbalance: float) -> float:
-        return float(
-            layer_activation_bytes(
-                spec, Layout(expert=8), StepSettings(4096, FUSED, imbalance=imbalance), kind="experts"
-            )
-        )
+        step = StepSettings(4096, imbalance=imbalance)
+        return float(layer_activation_bytes(spec, Layout(expert=8), step, "experts"))
 
     assert spec.experts
     per_token = spec.experts.per_token * (4 * spec.hidden + 6 * spec.experts.width + 8)

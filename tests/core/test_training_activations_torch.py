@@ -198,9 +198,8 @@ def test_transformers_keeps_what_is_counted(name: str, how: Implementation, prec
         tokens = torch.randint(3, 61, (batch, seq), generator=torch.Generator().manual_seed(seq))
         found = Kept(layers_of(model), autocast=autocast)
         kept = found.of(partial(model, tokens, use_cache=False))
-        counted = float(
-            layer_activation_bytes(spec, Layout(micro_batch=batch), StepSettings(seq, how, **widths), kind=kind)
-        )
+        step = StepSettings(seq, how, **widths)
+        counted = float(layer_activation_bytes(spec, Layout(micro_batch=batch), step, kind))
         assert counted == pytest.approx(kept, rel=0.01)
         assert found.casts[-1] == pytest.approx(cast_by_layers(spec, how) / 2 if autocast else 0, rel=0.01)
 

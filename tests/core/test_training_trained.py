@@ -158,9 +158,7 @@ def test_torch_keeps_what_is_counted(name: str, choice: str, wide: bool, flash: 
     how = written_under(HF_SDPA if flash else HF_EAGER, spec, policy, t)
     tokens = torch.randint(3, 61, (SEQUENCES, LENGTH))
     kept = Kept(layers_of(model)).of(functools.partial(model, tokens, use_cache=False))
-    counted = float(
-        layer_activation_bytes(spec, Layout(micro_batch=SEQUENCES), StepSettings(LENGTH, how, width=2, residual=2))
-    )
+    counted = float(layer_activation_bytes(spec, Layout(micro_batch=SEQUENCES), StepSettings(LENGTH, how)))
     assert counted == pytest.approx(kept, rel=0.01)
 
     alive = [weight for weight in model.parameters() if weight.requires_grad]
@@ -188,7 +186,7 @@ def test_a_checkpointed_layer_keeps_its_input(choice: str) -> None:
     (two, spec), (three, _) = (tuned("llama", t, wide=False, flash=True, layers=n) for n in (2, 3))
     how = written_under(HF_SDPA, spec, POLICIES["bf16 throughout"], t)
     layout = Layout(micro_batch=SEQUENCES, recompute=Recompute.FULL)
-    counted = float(layer_activation_bytes(spec, layout, StepSettings(LENGTH, how, width=2, residual=2)))
+    counted = float(layer_activation_bytes(spec, layout, StepSettings(LENGTH, how)))
     assert saved_in_all(checkpointed(three)) - saved_in_all(checkpointed(two)) == pytest.approx(counted, rel=0.01)
 
 

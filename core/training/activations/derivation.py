@@ -85,7 +85,9 @@ def explain_stage(
     layers: as there. Where a model has dense layers and layers with experts, the tensors are those of the latter.
     """
     kind: LayerKind = "experts" if spec.moe_layers else "dense"
-    tokens = rank_tokens.explain(micro_batch=layout.micro_batch, seq_len=step.seq_len, context=layout.context)
+    tokens = rank_tokens.explain(
+        micro_batch=int(layout.micro_batch), seq_len=int(step.seq_len), context=int(layout.context)
+    )
     explanations = [tokens]
     for tensor in _kept(spec, layout, step, kind):
         factors = {name: float(value) for name, value in _factors(tensor, layout, step).items()}

@@ -170,13 +170,23 @@ def layer_activation_bytes(
     return saved_bytes.over(tokens=step.rank_tokens(layout), elements=per_token, each=1, spread=1)
 
 
-def recorded_ratio(spec: TransformerSpec, recorded: int) -> float:
-    """Bytes that all layers of ``spec`` save of the batch that is recorded of a built model, over those recorded."""
-    sequences, seq_len = BATCH
+_ALIKE = 0.02
+"""Share by which saved bytes may differ from those that were recorded."""
+
+
+def eager_bytes(spec: TransformerSpec, layout: Layout, seq_len: int) -> float:
+    """Bytes that all layers save where each operation of transformers runs by itself, in 16 bits."""
     kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
-    layout, step = Layout(micro_batch=sequences), StepSettings(seq_len, HF_EAGER, FP32)
-    each = (layers * float(layer_activation_bytes(spec, layout, step, kind)) for kind, layers in kinds if layers)
-    return sum(each) / max(1, recorded)
+    step = StepSettings(seq_len, HF_EAGER)
+    return sum(layers * float(layer_activation_bytes(spec, layout, step, kind)) for kind, layers in kinds if layers)
+
+
+def settled(spec: TransformerSpec) -> TransformerSpec:
+    """Return ``spec`` without what was recorded of a built model, where its own operations save as much within 2%."""
+    sequences, seq_len = BATCH
+    plain = replace(spec, kept=())
+    ours, recorded = (eager_bytes(one, Layout(micro_batch=sequences), seq_len) for one in (plain, spec))
+    return plain if abs(ours / recorded - 1) <= _ALIKE else spec
 
 
 class _Layer:

@@ -129,7 +129,7 @@ def _class_of(tensor: ParameterTensor) -> TensorClass:
     if tensor.name.startswith("expert "):
         return "experts"
     normal = tensor.kind == "vector" and "norm" in tensor.name and not tensor.name.startswith("state")
-    return "norms" if normal else "layers"
+    return "norms" if normal or tensor.name == "vision tower" else "layers"
 
 
 def _partly_trained(

@@ -20,14 +20,13 @@ from core.wording import percent, percent_of_whole, signed, strong
 # ------------------------------------------------------------------------------ FLOPs
 
 
-def components_text(counted: FlopCount, scale: float = 1.0) -> Message:
-    """Return the takeaway of the count by component; ``scale`` as in the pictures: the plan's parameters over the
-    counted ones."""
+def components_text(counted: FlopCount) -> Message:
+    """Return the takeaway of the count by component."""
     name, share = largest(counted)
     return message(
         "flops.components.takeaway",
         weights=counted.weights / counted.forward,
-        flop=scale * counted.training,
+        flop=counted.training,
         name=name,
         share=share,
     )
@@ -214,10 +213,9 @@ def cautions(model: CatalogModel, seq_len: int) -> list[Message]:
 # ------------------------------------------------------------------------------ parameters
 
 
-def proxy_text(model: CatalogModel, params: float) -> Message:
-    """Return whose layers are counted where only a number of parameters was entered, and how the counts are scaled."""
-    factor = params / model.active
-    return message("flops.proxy" if 0.5 <= factor <= 2 else "flops.proxy_rough", model=model.name, factor=factor)
+def proxy_text(model: CatalogModel) -> Message:
+    """Return whose layers are counted where only a number of parameters is known."""
+    return message("flops.proxy", model=model.name)
 
 
 def active_counts(model: CatalogModel) -> list[Message]:
