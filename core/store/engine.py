@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import NullPool
 
 from core.limits import limit
 from core.messages import Message, message, pick_message
@@ -121,6 +120,15 @@ def _meaning(problem: SQLAlchemyError) -> Message:
     return pick_message(found, wait=float(WAIT_S))
 
 
+def _inode(path: Path | None) -> tuple[int, int] | None:
+    """Return what tells a file from another one at its path; None for no file."""
+    with suppress(OSError):
+        if path:
+            status = path.stat()
+            return status.st_dev, status.st_ino
+    return None
+
+
 def _lower(text: object) -> object:
     return text.lower() if isinstance(text, str) else text
 
@@ -132,16 +140,21 @@ def _sqlite(url: URL) -> Engine:
         except OSError as problem:
             _LOG.warning("The folder of the database cannot be made: %s", problem)
             raise StoreError(message("store.error.folder", reason=str(problem.strerror))) from problem
-    # Each transaction opens the file at the path: one that was removed or replaced meanwhile is never written to.
-    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S}, poolclass=NullPool)
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+    def connected(connection: Any, record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
         connection.isolation_level = None  # transactions begin where SQLAlchemy begins them, those of a migration too
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a broken row hides no others
         connection.create_function("lower", 1, _lower, deterministic=True)  # SQLite's own knows no letter beyond z
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        record.info["file"] = _inode(path)
+
+    @event.listens_for(engine, "checkout")
+    def taken(_: object, record: Any, __: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        if record.info["file"] != _inode(path):  # of a file that was removed or replaced: another one is opened
+            raise DisconnectionError
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
