@@ -136,6 +136,7 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
         parameters=total,
         active=active,
         breakdown=(counted.total, counted.active) == (total, active),
+        counted=None,
     )
 
 

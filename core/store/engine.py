@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.limits import limit
@@ -152,9 +153,11 @@ def _sqlite(url: URL) -> Engine:
         record.info["file"] = _inode(path)
 
     @event.listens_for(engine, "checkout")
-    def taken(_: object, record: Any, __: object) -> None:  # pyright: ignore[reportUnusedFunction]
-        if record.info["file"] != _inode(path):  # of a file that was removed or replaced: another one is opened
-            raise DisconnectionError
+    def taken(connection: Any, record: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        if record.info["file"] != _inode(path):  # it was removed or replaced: the one at the path is opened
+            with suppress(sqlite3.Error):  # whose log would be taken for that of the new file
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raise InvalidatePoolError
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]

@@ -28,8 +28,7 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
         show.source(cited(model.source, model.confidence))
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            (message("flops.peaks.dtype"), *hardware_text.peak_headings()),
-            hardware_text.peak_rows(device),
+            *hardware_text.peak_table(device),
             caption=message("flops.peaks.caption", device=device.name, known=known(device.confidence)),
             here=[name for name, _ in device.peaks].index(a.dtype),
         )

@@ -40,14 +40,14 @@ def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
         show.small_table(text.gap_headings(), rows, caption=caption)
         for line in text.cautions(a.shape, seq_len):
             show.note(line)
-        show.small_table(text.rule_headings(), text.rule_rows(attention))
+        show.small_table(*text.rule_table(attention))
     inputs.draw(RATE, placeholder=message("flops.rate.placeholder", rate=a.middle.tokens_per_second))
     show.draw_problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     scores = which_mfu(spec, seq_len, tokens_per_second=rate, **cluster)
     show.takeaway(text.scores_text(scores, rate))
-    show.small_table(text.score_headings(), text.score_rows(scores))
+    show.small_table(*text.score_table(scores))
     show.how(
         lambda: [
             *(s.explanation for s in scores),

@@ -77,9 +77,10 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     if divided := text.below_16bit(dtype, wide, mixture=kind.mixture):
         show.note(divided)
         show.source(text.LOW_PRECISION_SOURCE)
+    headings, rows = text.operation_table(operations)
     show.small_table(
-        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.headings())],
-        text.operation_rows(operations),
+        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(headings)],
+        rows,
         caption=text.layer_caption(a.shape.name, kind, kinds_of(spec, seq_len)),
     )
     show.note(text.fused_text(either[True], either[False]))

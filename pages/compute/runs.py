@@ -105,14 +105,13 @@ def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     with show.fold(message("runs.near.title"), key="compute:near") as panel:
         if panel.open:
             shares_by_run = {run.evidence: run.share for run in run_shares(has_step_estimate=True)}
-            show.small_table(text.near_headings(), text.near_rows(similar, shares_by_run), words=3)
+            show.small_table(*text.near_table(similar, shares_by_run), words=3)
     with show.fold(message("runs.predicted.title", runs=float(len(predictions()))), key="compute:pred") as panel:
         if panel.open:
             show.note(text.score_detail(score(), score_of(predictions_by_one_of_its_own())))
             show.note(printed_mfu().text)
             show.small_table(
-                text.predicted_headings(),
-                text.predicted_rows(predictions()),
+                *text.predicted_table(predictions()),
                 caption=message("runs.predicted.caption"),
                 words=3,
             )

@@ -52,4 +52,4 @@ def evidence_panel(_: Inputs, a: SearchInputs) -> None:
     kinds = groups(layout, here.step, traffic(a.request, layout), a.request.cluster.per_node)
     show.takeaway(text.traffic_text(kinds))
     if kinds:
-        show.small_table(text.group_headings(), text.group_rows(kinds))
+        show.small_table(*text.group_table(kinds))

@@ -26,4 +26,4 @@ def measured_steps_panel(_: Inputs, __: SearchInputs) -> None:
         key="parallel:evidence",
     )
     show.note(text.ranking_text(ranking(calibration.runs, points[1])))
-    show.small_table(text.coverage_headings(), text.coverage_rows({kind: coverage_of(kind) for kind in TUNINGS}))
+    show.small_table(*text.coverage_table({kind: coverage_of(kind) for kind in TUNINGS}))

@@ -92,7 +92,7 @@ def _head(a: PlanEstimate) -> Iterator[Shown]:
     peers = similar_runs(a)
     yield runs_text.similar_runs_text(a, peers)
     yield from _cells(
-        runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})
+        runs_text.near_table(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})[1]
     )
 
 
@@ -130,7 +130,7 @@ def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     sized = cluster_results(plan)
     yield from search_text.sizes_text(sized, plan.within.days, None)
-    yield from _cells(search_text.size_rows(sized) if sized else [])
+    yield from _cells(search_text.size_table(sized)[1] if sized else [])
     if sized:
         yield cluster_sizes(sized, int(plan.accelerators), plan.within.days, LIGHT)
 
@@ -159,7 +159,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield text_step.stages_text(stages(query, results.layout, 16), int(results.layout.pipeline))
     sent = groups(results.layout, results.step, traffic(query, results.layout), query.cluster.per_node)
     yield text_step.traffic_text(sent)
-    yield from _cells(text_step.group_rows(sent))
+    yield from _cells(text_step.group_table(sent)[1])
     near = neighbours(results, query)
     yield text_step.neighbors_text(results, near)
     yield from _cells(text_step.neighbor_rows(results, near))
@@ -169,7 +169,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     if result.best:
         yield space(result.plans, result.pareto, results, results.usable, LIGHT)
         yield search_text.pareto_text(result)
-        yield from _cells(search_text.space_rows(plan, query, result.plans, result.best, 15))
+        yield from _cells(search_text.space_table(plan, query, result.plans, result.best, 15)[1])
 
 
 def _memory(plan: Plan) -> Iterator[Shown]:
@@ -221,7 +221,7 @@ def _runs(a: PlanEstimate) -> Iterator[Shown]:
     yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
     yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], LIGHT)
     yield runs_text.score_detail(score(), score())
-    yield from _cells(runs_text.predicted_rows(predictions()))
+    yield from _cells(runs_text.predicted_table(predictions())[1])
     if a.model is None or a.plan.model == OWN_SHAPE:
         return
     runs = compare_all(a.model, m.mfu * a.peak / peak_16bit(a.device.name), a.plan.seq_len, a.device.name)
@@ -249,7 +249,7 @@ def _flops(a: PlanEstimate) -> Iterator[Shown]:
         tokens_per_second=rate,
     )
     yield flops_text.scores_text(scoreds, rate)
-    yield from _cells(flops_text.score_rows(scoreds))
+    yield from _cells(flops_text.score_table(scoreds)[1])
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
     yield from (part.explain() for part in counted.parts)
 
@@ -274,7 +274,7 @@ def _roof(a: PlanEstimate) -> Iterator[Shown]:
         beside = (sheet, a.device.bandwidth) if rates else None
         yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
         yield from roofline_text.layer_text(result, a.device.name, 8192)
-        yield from _cells(roofline_text.operation_rows(result))
+        yield from _cells(roofline_text.operation_table(result)[1])
         yield from (
             step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
         )
@@ -301,7 +301,7 @@ def _parts(a: PlanEstimate) -> Iterator[Shown]:
     headings, rows = flops_text.parameter_rows(a.shape)
     assert all(len(row) == len(headings) for row in rows)
     yield from _cells(rows)
-    yield from _cells(hardware_text.peak_rows(a.device))
+    yield from _cells(hardware_text.peak_table(a.device)[1])
     yield from (*hardware_text.peak_origin(a.device, a.dtype), *hardware_text.datasheet(a.device))
 
 

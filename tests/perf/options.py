@@ -16,7 +16,7 @@ class Options:
     ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people over so many replicas for
     minutes, one of them killed every kill_minutes (0: none), then left_minutes without any people; of team those of
     both replicas; a quiet user for beside_s, alone and while ten attack.
-    Walks: steps, round of one visitor of the walk over pages, seed of the first.
+    Walks: steps, round of one visitor of the walk over pages, seed of the first. plans: on which laws are tried.
     """
 
     warm_up_s: float = 5.0
@@ -38,6 +38,7 @@ class Options:
     steps: int = 20_000
     round: int = 60
     seed: int = 1
+    plans: int = 100_000
 
 
 FULL = Options()
@@ -59,5 +60,6 @@ QUICK = Options(
     beside_s=3.0,
     steps=26,
     round=2,
+    plans=60,
 )
 """Everything once, to see that it runs; its figures say nothing."""

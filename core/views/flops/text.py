@@ -15,6 +15,7 @@ from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_exact, format_quantity
 from core.views.common.sources import known
+from core.views.common.table import Table, table_of
 from core.wording import percent, percent_of_whole, signed, strong
 
 # ------------------------------------------------------------------------------ FLOPs
@@ -123,52 +124,34 @@ _TABLES = ("flops.gap.embedding", "flops.gap.positions", "flops.gap.layer_embedd
 """Tables that are looked up."""
 
 
-def rule_headings() -> tuple[Message, ...]:
-    """Return the headings of `rule_rows`."""
-    return (
-        message("flops.rule.model"),
-        message("flops.rule.tokens"),
-        message("flops.rule.six_n"),
-        message("flops.rule.layers"),
-        message("flops.rule.error"),
-    )
-
-
-def rule_rows(attention: Attention) -> list[tuple[str, ...]]:
+def rule_table(attention: Attention) -> Table:
     """Return how far 6N is off, from a small model to a large one."""
-    return [
-        (
-            one.model.name,
-            f"{one.seq_len:,}",
-            format_quantity(6 * one.model.active, "flop"),
-            format_quantity(3 * one.forward, "flop"),
-            signed(one.error),
-        )
-        for one in (rule_error(name, attention) for name in MODELS)
-    ]
-
-
-def score_headings() -> tuple[Message, ...]:
-    """Return the headings of `score_rows`."""
-    return (
-        message("flops.score.convention"),
-        message("flops.score.per_token"),
-        message("flops.score.utilization"),
-        message("flops.score.relative"),
+    rows = [rule_error(name, attention) for name in MODELS]
+    return table_of(
+        {
+            message("flops.rule.model"): [one.model.name for one in rows],
+            message("flops.rule.tokens"): [f"{one.seq_len:,}" for one in rows],
+            message("flops.rule.six_n"): [format_quantity(6 * one.model.active, "flop") for one in rows],
+            message("flops.rule.layers"): [format_quantity(3 * one.forward, "flop") for one in rows],
+            message("flops.rule.error"): [signed(one.error) for one in rows],
+        }
     )
 
 
-def score_rows(scores: Sequence[Scored]) -> list[tuple[str, ...]]:
+def score_table(scores: Sequence[Scored]) -> Table:
     """Return one run under every convention."""
-    return [
-        (
-            message("flops.score.name", name=s.name, kind=s.kind),
-            format_quantity(s.per_token, "flop"),
-            percent(s.utilisation) if s.possible else message("flops.score.impossible", utilization=s.utilisation),
-            signed(s.per_rule - 1) if s.per_rule != 1 else "",
-        )
+    used = [
+        percent(s.utilisation) if s.possible else message("flops.score.impossible", utilization=s.utilisation)
         for s in scores
     ]
+    return table_of(
+        {
+            message("flops.score.convention"): [message("flops.score.name", name=s.name, kind=s.kind) for s in scores],
+            message("flops.score.per_token"): [format_quantity(s.per_token, "flop") for s in scores],
+            message("flops.score.utilization"): used,
+            message("flops.score.relative"): [signed(s.per_rule - 1) if s.per_rule != 1 else "" for s in scores],
+        }
+    )
 
 
 _SPARSE = 1.5

@@ -11,6 +11,7 @@ from core.messages import Message, message
 from core.step_time.calibration.fit import Calibration, Ranking, score
 from core.step_time.error_ranges import Coverage
 from core.step_time.running import Tuning
+from core.views.common.table import Table, table_of
 from core.wording import percent
 
 _Floats = npt.NDArray[np.float64]
@@ -49,26 +50,17 @@ _TUNINGS: Mapping[Tuning, str] = {
 }
 
 
-def coverage_rows(coverages: Mapping[Tuning, Coverage]) -> list[tuple[str, ...]]:
+def coverage_table(coverages: Mapping[Tuning, Coverage]) -> Table:
     """Return how often the range of a step time contains the measurement, by tuning level."""
-    return [
-        (
-            message(_TUNINGS[tuning]),
-            f"{held.sources:,}",
-            percent(held.inside),
-            message("search.coverage.range", low=held.usual.low - 1, high=held.usual.high - 1),
-        )
-        for tuning, held in coverages.items()
-    ]
-
-
-def coverage_headings() -> tuple[Message, ...]:
-    """Return the headings of `coverage_rows`."""
-    return (
-        message("search.coverage.tuning"),
-        message("search.coverage.sources"),
-        message("search.coverage.inside"),
-        message("search.coverage.usual"),
+    held = coverages.values()
+    ranges = [message("search.coverage.range", low=one.usual.low - 1, high=one.usual.high - 1) for one in held]
+    return table_of(
+        {
+            message("search.coverage.tuning"): [message(_TUNINGS[tuning]) for tuning in coverages],
+            message("search.coverage.sources"): [f"{one.sources:,}" for one in held],
+            message("search.coverage.inside"): [percent(one.inside) for one in held],
+            message("search.coverage.usual"): ranges,
+        }
     )
 
 

@@ -14,6 +14,7 @@ from core.step_time.running import COMPUTE, INTERNEVO, JAX, PARTS, StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOAD_NAMES, Layout, recompute_name
 from core.units import QuantityText, format_duration, format_exact, significant
+from core.views.common.table import Table, table_of
 from core.views.search.names import part_name
 from core.wording import format_value, seconds_text, signed
 
@@ -70,31 +71,18 @@ _KINDS = {
 }
 
 
-def group_headings() -> tuple[Message, ...]:
-    """Return the headings of `group_rows`."""
-    return (
-        message("search.groups.kind"),
-        message("search.groups.ranks"),
-        message("search.groups.stride"),
-        message("search.groups.nodes"),
-        message("search.groups.sent"),
-        message("search.groups.exposed"),
-    )
-
-
-def group_rows(groups: Sequence[ParallelGroup]) -> list[tuple[str, ...]]:
+def group_table(groups: Sequence[ParallelGroup]) -> Table:
     """Return each kind of parallelism with its groups, what it sends, and what of that is exposed."""
-    return [
-        (
-            message(_KINDS[group.kind]),
-            format_exact(group.ranks),
-            format_exact(group.stride),
-            format_exact(group.nodes),
-            format_value(group.sent, "GiB"),
-            format_duration(max(0.0, group.exposed), 3),
-        )
-        for group in groups
-    ]
+    return table_of(
+        {
+            message("search.groups.kind"): [message(_KINDS[group.kind]) for group in groups],
+            message("search.groups.ranks"): [format_exact(group.ranks) for group in groups],
+            message("search.groups.stride"): [format_exact(group.stride) for group in groups],
+            message("search.groups.nodes"): [format_exact(group.nodes) for group in groups],
+            message("search.groups.sent"): [format_value(group.sent, "GiB") for group in groups],
+            message("search.groups.exposed"): [format_duration(max(0.0, group.exposed), 3) for group in groups],
+        }
+    )
 
 
 def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
