@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.fields import Field, choice, text
+from core.fields import choice, text
 from core.limits import limit
 from core.messages import message, pick_message
-from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
+from core.tensors.examples.presets import PRESETS, older_program
 from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
@@ -30,16 +30,6 @@ from pages.common.server.programs import site
 
 SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
-
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    message("tensors.group.layout"): ("T1", "T3"),
-    message("tensors.group.views"): ("T4", "T5", "T6", "T7", "T8"),
-}
-"""Claims of the lecture whose presets are above the code, by topic."""
-
-MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
-"""Claims whose presets are in the popover."""
-
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -69,21 +59,25 @@ def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str 
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _preset_texts(*presets: Preset) -> dict[str, dict[str, str]]:
+def presets_of(group: str) -> dict[str, dict[str, str]]:
+    """Return the presets of a group by their labels."""
     return {
-        preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets
+        preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype)
+        for preset in PRESETS
+        if preset.group == group
     }
 
 
-def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    return _preset_texts(*(preset for preset in LECTURE if preset.claim in claims))
+def why_of(label: str) -> str:
+    """Return what a preset is good for."""
+    return next(preset.why for preset in PRESETS if preset.label == label)
 
 
-_PRESETS = {
-    **{group: _claimed(claims) for group, claims in GROUPS.items()},
-    message("tensors.group.programs"): _preset_texts(ATTENTION),
-}
-_MORE = _claimed(MORE)
+_OLDER = ("call", "sizes", "view", "vshape", "verb", "by")
+"""Fields of panels that had code of their own."""
+
+_SHOWN = ("layout", "views", "programs")
+"""Groups of presets that are above the code."""
 
 
 class TensorInputs(Inputs):
@@ -96,30 +90,31 @@ class TensorInputs(Inputs):
         self.decision = Decision("run")
         """Whether the code of the first row runs."""
 
-    def ask_code(self, field: Field) -> tuple[str, Decision]:
-        """Draw a field for code; what stands in it, and whether that runs."""
-        state, key = st.session_state, self.key(field.id)
+    def ask_code(self) -> str:
+        """Draw the field for code, and decide whether it runs; what stands in it."""
+        state, key = st.session_state, self.key(_CODE.id)
         arrived = key not in state and key in st.query_params
-        code: str = self.ask(field)
+        code: str = self.ask(_CODE)
         ran: str = state.get(f"{key}:ran", "")
         if arrived and code != ran:
             state[f"{key}:linked"] = code
-        decision = decide(code, site(), linked=state.get(f"{key}:linked", ""), approved=ran)
-        if decision.verdict == "run":
+        self.decision = decide(code, site(), linked=state.get(f"{key}:linked", ""), approved=ran)
+        if self.decision.verdict == "run":
             state[f"{key}:ran"] = code
-        return code, decision
+        return code
 
-    def told_to_wait(self, name: str, code: str, decision: Decision) -> bool:
+    def told_to_wait(self, code: str) -> bool:
         """Say why code does not run, with a button for code that waits for it; False for code that runs."""
 
         def approve() -> None:
-            st.session_state[f"{self.key(name)}:ran"] = code
+            st.session_state[f"{self.key('x')}:ran"] = code
 
+        decision = self.decision
         runs = decision.verdict == "run"
         if decision.message:
             show.note(decision.message) if runs else show.answer(decision.message)
         if decision.verdict == "wait":
-            label, key = message("tensors.button.run"), self.key(f"run:{name}")
+            label, key = message("tensors.button.run"), self.key("run:x")
             st.button(label, key=key, on_click=approve, type="primary", icon=":material/play_arrow:")
         return not runs
 
@@ -140,9 +135,13 @@ class TensorInputs(Inputs):
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
+    params = st.query_params
+    if inputs.key("x") not in params:
+        older = older_program({name: params.get(inputs.key(name), "") for name in _OLDER})
+        params.update({inputs.key(name): text for name, text in older.items()})
     code, beside = st.columns([4, 3])
     with code:
-        typed, inputs.decision = inputs.ask_code(_CODE)
+        typed = inputs.ask_code()
     names = names_asked(typed)
     starts = any(item.name == "x" for item in names) or not typed.strip()
     with beside:
@@ -182,12 +181,13 @@ def _given(inputs: TensorInputs, names: Sequence[Asked]) -> dict[str, str]:
 def lecture_presets(inputs: TensorInputs, into: DeltaGenerator) -> None:
     """Draw the presets in their groups, the last ones in a popover; call this after all widgets."""
     with into, st.container(horizontal=True, key="t_presets"):
-        for number, presets in enumerate(_PRESETS.values()):
-            inputs.presets(presets, into=st.container(width="content"), key=f"presets{number}")
+        for number, group in enumerate(_SHOWN):
+            inputs.presets(presets_of(group), into=st.container(width="content"), key=f"presets{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
-        lit = next((label for label, fields in _MORE.items() if fields == now), message("tensors.group.more"))
+        more = presets_of("more")
+        lit = next((label for label, fields in more.items() if fields == now), message("tensors.group.more"))
         # With another label it is another popover, so that a choice closes it and stays in sight.
-        inputs.presets(_MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="presets more")
+        inputs.presets(more, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="presets more")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:

@@ -7,70 +7,35 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
-from core import fields
-from core.limits import limit
 from core.messages import message
-from core.tensors.named_axes.calls import PRESETS, Plan, explain_call, plans_of
+from core.tensors.named_axes.calls import plans_of
 from core.tensors.named_axes.contraction import OperandPlan, Pair
 from core.tensors.named_axes.einsums import EinsumPlan
 from core.tensors.named_axes.patterns import PatternPlan, PatternStage
-from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.text import read_shape
 from core.tensors.tracing.steps import Trace
 from pages.common import show
-from pages.common.inputs import Inputs
 from pages.common.show import rich
+from pages.tensors.inputs import TensorInputs, presets_of, why_of
 
 _COLOURS = 6
 _BADGES = {"view": "optimizer", "copy": "activations", "new": "activations"}
 
-PAGE_PRESETS = {
-    preset.label: {"call": preset.call, "sizes": "; ".join(", ".join(map(str, shape)) for shape in preset.shapes)}
-    for preset in PRESETS
-}
-_WHY = {preset.label: preset.why for preset in PRESETS}
-_FIRST = next(iter(PAGE_PRESETS.values()))
 
-
-def named_axes(inputs: Inputs, run: Trace) -> None:
-    """One call of einops or einsum, typed here; above it those in the page's code, on the tensors they get there."""
-    for step, plan in plans_of(run):  # each on the layouts that its tensors really had
+def named_axes(inputs: TensorInputs, run: Trace) -> None:
+    """Every call of einops or einsum in the page's code, on the layouts that its tensors really had."""
+    if lit := inputs.presets(presets_of("named"), into=show.slot(), key="calls"):
+        show.note(why_of(lit))
+    plans = plans_of(run)
+    if not plans:
+        show.note(message("axes.none"))
+    for step, plan in plans:
         show.note(message("axes.code", call=step.source.removeprefix(".")))
-        _draw(plan)
-    presets = show.slot()
-    call, sizes = st.columns([2.1, 1])
-    with call:
-        text = inputs.ask(
-            fields.text("call", message("axes.field.call"), _FIRST["call"], max_chars=limit("expression_chars"))
-        )
-    with sizes:
-        shapes = inputs.ask(
-            fields.text("sizes", message("axes.field.sizes"), _FIRST["sizes"], max_chars=limit("float_chars"))
-        )
-    lit = inputs.presets(PAGE_PRESETS, into=presets, key="calls")
-    try:
-        plan = _plan(text, shapes)
-        inputs.keep_good("call", text)
-        inputs.keep_good("sizes", shapes)
-    except ExpressionError as problem:
-        text, shapes = inputs.last_good("call", _FIRST["call"]), inputs.last_good("sizes", _FIRST["sizes"])
-        show.error(message("tensors.note.shown", problem=str(problem), code=text, shape=shapes))
-        plan = _plan(text, shapes)
-    if lit:
-        show.note(_WHY[lit])
-    _draw(plan)
-    show.how(lambda: plan.explanations, key="t:named:how", label=message("axes.how"))
-
-
-def _plan(text: str, shapes: str) -> Plan:
-    return explain_call(text, [read_shape(shape) for shape in shapes.split(";")])
-
-
-def _draw(plan: Plan) -> None:
-    if isinstance(plan, PatternPlan):
-        pattern(plan)
-    else:
-        einsum(plan)
+        if isinstance(plan, PatternPlan):
+            pattern(plan)
+        else:
+            einsum(plan)
+    if plans:
+        show.how(lambda: plans[-1][1].explanations, key="t:named:how", label=message("axes.how"))
 
 
 class _Ink:
@@ -155,7 +120,7 @@ def _operand(label: str, names: Iterable[str], sizes: Mapping[str, int], ink: _I
 
 
 def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
-    if pair.kind == "multiply" or pair.left is None or pair.right is None:
+    if not pair.sides:
         return (
             f'<div class="row"><code>multiply</code><span class="dims">{message("axes.drawn.elementwise")}</span>'
             f'<span class="facts">{rich(message("axes.drawn.flop", flop=float(pair.flop)))}</span></div>'
@@ -165,10 +130,10 @@ def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
         for role, names in (("B", pair.batch), ("M", pair.rows), ("K", pair.inner), ("N", pair.columns))
     )
     sides = "".join(
-        f'<div class="row"><code>{name}</code><span class="dims">{_ready(side)}</span>'
-        f"{_badge('copy' if side.bytes_copied else side.effect, side.bytes_copied)}"
+        f'<div class="row"><code>{message(name)}</code><span class="dims">{_ready(side)}</span>'
+        f"{_badge('copy' if side.copied else 'view', side.layout.numel * plan.element_size * side.copied)}"
         f"<small>{rich(side.reason)}</small></div>"
-        for name, side in (("left", pair.left), ("right", pair.right))
+        for name, side in zip(("axes.drawn.left", "axes.drawn.right"), pair.sides, strict=True)
     )
     call = message("axes.drawn.call", call=pair.call, flop=float(pair.flop))
     return (

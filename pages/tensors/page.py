@@ -38,7 +38,7 @@ def page() -> None:
         show.input_errors(inputs)
 
     with show.guarded(message("tensors.section.answer")):
-        if not inputs.told_to_wait("x", typed["x"], inputs.decision):
+        if not inputs.told_to_wait(typed["x"]):
             answer, *details = headline(run)
             show.answer(answer, " ".join(details))
         answers(run)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,7 @@ from core.limits import limit
 from core.messages import Message, message
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.text import code_of
-from core.tensors.tracing.steps import Scalar
-from core.tensors.tracing.trace import trace
+from core.tensors.tracing.steps import Scalar, Trace, TraceStep
 
 _AS_STRIDED = Source(
     "PyTorch, torch.as_strided", "warning", "https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html"
@@ -98,140 +96,88 @@ def overlap_of(layout: TensorLayout, element_size: int) -> Overlap:
 
 # ------------------------------------------------------------------------------------------------ the hazard
 
-
-_CHANGES: Mapping[str, Callable[[int, int], int]] = {
+_CHANGES: Mapping[str, Callable[[Any, Any], Any]] = {
     "add_": operator.add,
     "sub_": operator.sub,
     "mul_": operator.mul,
     "fill_": lambda _, value: value,
 }
+_METHODS = {"+=": "add_", "-=": "sub_", "*=": "mul_"}
+"""In-place operations that can be replayed, each with one whole number; and how else they are written."""
 
-METHODS = tuple(_CHANGES)
-"""In-place operations that can be replayed, each with one whole number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One element updated: its cell, and the cell's value before and after."""
-
-    cell: int
-    before: Scalar
-    after: Scalar
+_EXACT = 1 << 24
+"""Whole numbers up to here are exact in 32-bit floating point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """An in-place operation on a tensor whose elements may share memory, replayed and run.
+    """An in-place operation on a tensor whose elements may share memory, replayed.
 
-    source: what was run. before: the storage of x when the view was made. counts: writes per cell. writes: every
-    element in order, each reading what the one before left. sequential: the storage after that; once: what it would
-    be had every cell been updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of
-    the ``clone()`` that torch's message advises.
+    step: of the trace, which torch ran or refused. method, value: the operation. before: the first cells of the
+    storage. writes: every element in order: its cell, and the cell's value before and after it. once: the storage had
+    every cell been updated once.
     """
 
-    source: str
+    step: TraceStep
+    layout: TensorLayout
     overlap: Overlap
+    method: str
+    value: int
     before: tuple[Scalar, ...]
-    counts: tuple[int, ...]
-    writes: tuple[Write, ...]
-    sequential: tuple[Scalar, ...]
+    writes: tuple[tuple[int, Scalar, Scalar], ...]
     once: tuple[Scalar, ...]
-    torch: tuple[Scalar, ...]
-    error_type: str
-    error_message: str
-    copied: int
 
     @property
-    def refused(self) -> bool:
-        return bool(self.error_type)
+    def torch(self) -> tuple[Scalar, ...]:
+        """The storage after torch ran it, empty when it refused."""
+        return () if self.step.kind == "refused" else self.step.storage_values
 
     @property
     def headline(self) -> list[Message]:
-        """What happened, in a sentence or two."""
-        copied = float(self.copied)
-        if self.refused:
+        """What happened, in a sentence or two; a ``clone()`` is what torch's message advises."""
+        call, copied = self.step.expression, float(self.overlap.elements * self.step.element_size)
+        if not self.torch:
             elements, cells = float(self.overlap.elements), float(self.overlap.cells)
-            return [message("tensors.overlap.rejected", call=self.source, elements=elements, cells=cells, bytes=copied)]
+            return [message("tensors.overlap.rejected", call=call, elements=elements, cells=cells, bytes=copied)]
         if self.torch == self.once:
             alike = "tensors.overlap.alike" if self.overlap.overlaps else "tensors.overlap.harmless"
-            return [message(alike, call=self.source)]
-        cell = max(range(len(self.counts)), key=self.counts.__getitem__)
-        values = (float(memory[cell].real) for memory in (self.before, self.torch, self.once))
-        before, after, once = values
-        times = float(self.counts[cell])
+            return [message(alike, call=call)]
+        ((cell, count),) = Counter(cell for cell, _, _ in self.writes).most_common(1)
+        before, after, once = (float(memory[cell].real) for memory in (self.before, self.torch, self.once))
+        times = float(count)
         return [
             message("tensors.overlap.unnoticed", cell=float(cell), times=times, before=before, after=after, once=once),
             message("tensors.overlap.unchecked", bytes=copied),
         ]
 
 
-def _wrapped(number: int) -> int:
-    """A whole number as 64 bits hold it."""
-    return (number + 2**63) % 2**64 - 2**63
+def replay(trace: Trace) -> Hazard | None:
+    """The last write of a trace, element by element; ``None`` where it cannot be replayed, or is too large to be drawn.
 
-
-def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1) -> Hazard:
-    """Run ``view`` on x, update the result in place with ``method(value)``, one of `METHODS`, and replay the same
-    element by element.
-
-    Raises `ExpressionError` when the view cannot be run, is no view of x, or has more elements than are drawn.
+    What can be is an operation of `_CHANGES` on a whole tensor of whole numbers.
     """
-    seen = trace(view, shape)
-    last = seen.last
-    no_view = message("tensors.problem.no_view", view=view, example=HAZARDS[0].view)
-    if last.kind not in ("start", "same", "view") or last.storage != 0:
-        raise ExpressionError(no_view)
-    if last.dtype != seen[0].dtype:
-        raise ExpressionError(message("tensors.problem.reread", view=view, dtype=last.dtype, start=seen[0].dtype))
-    if max(last.layout.numel, last.storage_elements) > (most := limit("storage_cells_drawn")):
-        raise ExpressionError(message("tensors.problem.replayed", most=float(most)))
-    source = f"{code_of(seen.text).rstrip(' ;')}.{method}({value})"
-    ran = trace(source, shape).last
-    if ran.operation != method:
-        raise ExpressionError(no_view)
-    change = _CHANGES[method]
-    memory: list[int] = [int(cell.real) for cell in last.storage_values]
-    writes: list[Write] = []
-    counts = Counter[int](last.layout.cells().tolist())
-    once = [_wrapped(change(cell, value)) if place in counts else cell for place, cell in enumerate(memory)]
-    cells: list[int] = last.layout.cells().tolist()
+    step = next((step for step in reversed(trace.steps) if step.kind in ("write", "refused")), trace.last)
+    method = step.operation if step.operation in _CHANGES else _METHODS.get(step.symbol, "")
+    layout = step.target if step.kind == "refused" else step.layout
+    value = step.args[-1] if step.args else None
+    on = [one for one in trace.steps[: step.number] if one.storage == step.storage and one.kind != "refused"]
+    if not method or layout is None or step.named or type(value) is not int or not on or on[-1].dtype != step.dtype:
+        return None
+    before = on[-1].storage_values
+    if max(layout.numel, step.storage_elements) > limit("storage_cells_drawn") or step.element_size < 4:
+        return None
+    if step.kind == "write" and step.updates != layout.numel:  # a part of the tensor
+        return None
+    change, cells = _CHANGES[method], layout.cells().tolist()
+    memory, places = [int(cell.real) for cell in before if cell == cell and abs(cell) < _EXACT], set(cells)
+    once = [change(cell, value) if place in places else cell for place, cell in enumerate(memory)]
+    if memory != list(before):
+        return None
+    writes: list[tuple[int, Scalar, Scalar]] = []
     for cell in cells:
-        old = memory[cell]
-        memory[cell] = _wrapped(change(old, value))
-        writes.append(Write(cell, old, memory[cell]))
-    refused = ran.kind == "refused"
-    return Hazard(
-        source=source,
-        overlap=overlap_of(last.layout, last.element_size),
-        before=last.storage_values,
-        counts=tuple(counts[cell] for cell in range(len(memory))),
-        writes=tuple(writes),
-        sequential=tuple(memory),
-        once=tuple(once),
-        torch=() if refused else ran.storage_values,
-        error_type=ran.error_type,
-        error_message=ran.error_message,
-        copied=last.layout.numel * last.element_size,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HazardPreset:
-    """A preset: the view, the start shape, and the operation."""
-
-    label: str
-    view: str
-    shape: tuple[int, ...]
-    method: str = "add_"
-    value: int = 1
-
-
-HAZARDS: tuple[HazardPreset, ...] = (
-    HazardPreset("Sliding window", "x.as_strided((4, 3), (1, 1))", (6,)),
-    HazardPreset("The same, doubled", "x.as_strided((4, 3), (1, 1))", (6,), "mul_", 2),
-    HazardPreset("unfold", "x.unfold(0, 3, 1)", (6,)),
-    HazardPreset("expand", "x.expand(3, 4)", (3, 1)),
-    HazardPreset("expand, filled", "x.expand(3, 4)", (3, 1), "fill_", 7),
-    HazardPreset("Steps that never meet", "x.as_strided((2, 2), (3, 2))", (6,)),
-    HazardPreset("A transpose", "x.t()", (2, 3)),
-)
+        writes.append((cell, memory[cell], change(memory[cell], value)))
+        memory[cell] = writes[-1][2]
+    if max(map(abs, (value, *memory))) >= _EXACT:
+        return None
+    overlap = overlap_of(layout, step.element_size)
+    return Hazard(step, layout, overlap, method, value, before, tuple(writes), tuple(once))

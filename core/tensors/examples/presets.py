@@ -1,35 +1,44 @@
-"""The lecture's claims about tensors as something to run, one preset per claim, T1 to T13; and a program of a model."""
+"""Programs to begin with: the lecture's claims about tensors, named axes, elements that overlap, and attention."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.rows import read_rows
 from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.trace import names_asked
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """An example, and what to run to see it.
+    """A row of ``assets/data/tensor_presets.csv``.
 
-    claim: of the lecture, its id; empty for others. shape, dtype, source: the start tensor and the program.
+    group: the list that it is in. claim: of the lecture, its id; empty for others. shape, dtype, source: the start
+    tensor and the program. why: what it is good for, in a sentence; may be empty.
     """
 
+    group: str
     claim: str
     label: str
     shape: tuple[int, ...]
     dtype: str
     source: str
+    why: str
 
 
-_ROWS = [
-    Preset(row["claim"], row["label"], read_shape(row["shape"]), row["dtype"], row["source"])
-    for row in read_rows("tensor_presets")
-]
-"""The rows of ``assets/data/tensor_presets.csv``."""
+PRESETS = tuple(Preset(**row | {"shape": read_shape(row["shape"])}) for row in read_rows("tensor_presets"))  # pyright: ignore[reportArgumentType]
 
-LECTURE = tuple(preset for preset in _ROWS if preset.claim)
+LECTURE = tuple(preset for preset in PRESETS if preset.claim)
 """One preset per claim, in order."""
 
-(ATTENTION,) = (preset for preset in _ROWS if not preset.claim)
-"""What heads of attention do to memory, unscaled: views up to the first product, and a copy at the end."""
+
+def older_program(fields: Mapping[str, str]) -> dict[str, str]:
+    """The program of an older link, in which panels had code of their own, as fields of the page; empty for none."""
+    if call := fields.get("call"):
+        made = zip(names_asked(call), fields.get("sizes", "").split(";"), strict=False)
+        return {"x": "\n".join([*(f"{item.name} = torch.randn({sizes.strip()})" for item, sizes in made), call])}
+    if view := fields.get("view"):
+        written = f"{view}.{fields.get('verb') or 'add_'}({fields.get('by') or 1})"
+        return {"x": written, "shape": fields.get("vshape") or "6", "dtype": "int64"}
+    return {}

@@ -2,7 +2,7 @@
 
 einops turns every pattern into at most five operations: reshape to one dimension per axis, permute, reduce, insert
 new axes, reshape to the wanted groups. Each is a view or a copy, and the layout algebra says which, and why.
-einops itself says what it refuses; tests compare every plan with the recipe it makes and with torch's storages.
+Tests compare every plan with the recipe that einops makes and with torch's storages.
 Source: https://einops.rocks/api/rearrange/
 """
 
@@ -17,17 +17,11 @@ from core.formula import Explanation
 from core.messages import Message, message
 from core.tensors.cost import merging_stride, tensor_bytes
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.values import ExpressionError, check_length, check_size
-from core.tensors.sealed.running import ask_torch
+from core.tensors.tracing.steps import TraceStep
 from core.tensors.view_rule import Boundary, explain_view
 
 StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
 Effect: TypeAlias = Literal["start", "view", "copy", "new"]
-
-FUNCTIONS: tuple[str, ...] = ("rearrange", "reduce", "repeat")
-
-REDUCTIONS: tuple[str, ...] = ("sum", "mean", "max", "min", "prod", "any", "all")
-"""Reductions einops knows by name."""
 
 _ELLIPSIS = "…"
 
@@ -86,7 +80,6 @@ class PatternPlan:
 
     function: str
     pattern: str
-    reduction: str
     inputs: tuple[AxisGroup, ...]
     outputs: tuple[AxisGroup, ...]
     stages: tuple[PatternStage, ...]
@@ -136,57 +129,22 @@ class PatternPlan:
 
 
 def explain_pattern(
-    function: str,
-    pattern: str,
-    layout: TensorLayout,
-    sizes: Mapping[str, int] | None = None,
-    *,
-    reduction: str = "",
-    element_size: int = 8,
-    reduced_size: int | None = None,
+    pattern: str, tried: TraceStep, step: TraceStep, sizes: Mapping[str, int], reduction: str = ""
 ) -> PatternPlan:
-    """The operations ``function(x, pattern, …)`` of einops becomes for a tensor of ``layout``.
+    """The operations that ``function(x, pattern, …)`` of einops, a step of a trace, became.
 
-    sizes: axis sizes given as keywords. reduction: for ``reduce``. element_size: bytes per element. reduced_size: the
-    same after a reduction, where it differs: torch adds and multiplies integers as int64. ``any`` and ``all`` give one
-    byte per element.
-    Raises `ExpressionError` for whatever einops refuses, and beyond the caps on axes and elements.
+    tried: the step of ``x``. sizes: axis sizes given as keywords. reduction: for ``reduce``.
     """
-    if function == "reduce" and reduction not in REDUCTIONS:
-        raise ExpressionError(message("axes.problem.reduction", reductions=REDUCTIONS))
-    _check(function, pattern, reduction, layout.shape, sizes or {})
-    sides = _sides(pattern, layout.rank)
-    axes = _resolve(sides, layout.shape, sizes or {})
+    sides = _sides(pattern, tried.layout.rank)
+    axes = _resolve(sides, tried.layout.shape, sizes)
     inputs, outputs = (tuple(AxisGroup(tuple(axes[key] for key in group)) for group in side) for side in sides)
-    check_size([group.size for group in outputs], message("axes.problem.result"))
-    result = _Stages(layout, tuple(group.text for group in inputs), element_size)
-    result.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
+    result = _Stages(tried.layout, tuple(group.text for group in inputs), tried.element_size)
+    result.reduced_size = step.element_size
     result.run(inputs, outputs, reduction)
-    return PatternPlan(
-        function=function,
-        pattern=pattern,
-        reduction=reduction,
-        inputs=inputs,
-        outputs=outputs,
-        stages=tuple(result.stages),
-    )
+    return PatternPlan(step.operation, pattern, inputs, outputs, tuple(result.stages))
 
 
 # ------------------------------------------------------------------------------------------------ reading
-
-
-def _check(function: str, pattern: str, reduction: str, shape: Sequence[int], sizes: Mapping[str, int]) -> None:
-    """Raise what einops itself says of a pattern that it refuses: it runs on the meta device, which has no memory."""
-    check_length(len(pattern))
-    if pattern.count("->") != 1:
-        raise ExpressionError(message("axes.problem.arrow", pattern=pattern))
-    if negative := next((name for name, size in sizes.items() if size < 0), ""):  # which einops takes for 1
-        raise ExpressionError(message("axes.problem.negative", name=negative))
-    reduced = f", {reduction!r}" if function == "reduce" else ""
-    given = f"torch.empty({tuple(shape)}, device='meta'), {pattern!r}{reduced}, **{dict(sizes)!r}"
-    lines = ask_torch(f"einops.{function}({given})")[1].strip().splitlines()
-    if lines:
-        raise ExpressionError(message("axes.problem.rejected", pattern=pattern, error=lines[-1].strip()[:200]))
 
 
 def _sides(pattern: str, rank: int) -> list[list[list[str]]]:

@@ -1,60 +1,26 @@
-"""What arguments of a call may be besides tensors, the error of what is not run, and caps on sizes."""
+"""The error of what is not run, whole numbers among arguments, and caps on sizes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from types import EllipsisType
-from typing import TypeAlias
+from typing import Any
 
 from core.limits import LIMITS, limit
 from core.messages import Message, message
 from core.units import scientific
-
-Shape: TypeAlias = tuple[int, ...]
 
 
 class ExpressionError(ValueError):
     """An expression this product does not run; the message says what, why, and what would be understood."""
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
-    """A dtype named in an expression, ``torch.float32``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryFormat:
-    """A memory format named in an expression, ``torch.channels_last``."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The place of a tensor among the arguments: ``number`` counts the inputs of the step."""
-
-    number: int
-
-
-Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
-"""A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
-
-Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Slot | tuple[Slot | Nested, ...] | None"
-IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | tuple[Nested, ...] | None"
-"""One item in square brackets; a tuple is a list of integers, a slot is a tensor of integers or a mask."""
-
-Index: TypeAlias = tuple[IndexItem, ...]
-
-
-def integers(values: Sequence[Value]) -> tuple[int, ...]:
-    """All integers in ``values``, tuples opened once."""
+def integers(values: Sequence[Any]) -> tuple[int, ...]:
+    """All integers in arguments as a row has them, lists opened once."""
     numbers: list[int] = []
     for value in values:
-        items = value if isinstance(value, tuple) else (value,)
+        inner = value.get("list", ()) if isinstance(value, dict) else value
+        items = inner if isinstance(inner, list) else [inner]
         numbers += [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
     return tuple(numbers)
 

@@ -10,15 +10,6 @@ from core.limits import limit
 from core.messages import message
 from core.tensors.operations.values import ExpressionError, check_size
 
-_QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
-"""A string in quotes, closed or not, or a comment outside of one."""
-
-
-def code_of(text: str) -> str:
-    """``text`` with spaces in place of its comments, so that every step keeps its line."""
-    return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
-
-
 _PROMPT = re.compile(r"\s*(>>>|\.\.\.|In \[\d*\]:|\s*\.\.\.:)( |$)")
 
 

@@ -175,13 +175,17 @@ class Calls(Rows):
         try:
             part = function(*args)
         finally:
-            events = [event for thread in self.torch.autograd._disable_profiler_legacy() for event in thread]
+            events = self._events()
         is_view = self.stores.index(part) == base.storage
         self.updates[place] = _Update(weakref.ref(part), base.ref, cells, is_view, events)
         return part
 
+    def _events(self) -> list[Any]:
+        """What the profiler saw."""
+        return [event for thread in self.torch.autograd._disable_profiler_legacy() for event in thread]
+
     def _profiled(self, group: Group, result: Any = None) -> None:
-        events = [event for thread in self.torch.autograd._disable_profiler_legacy() for event in thread]
+        events = self._events()
         out = tuple(result.shape) if hasattr(result, "untyped_storage") else None
         group.events += events
         if group.tag is not None:
@@ -190,8 +194,8 @@ class Calls(Rows):
         with suppress(Exception):  # shapes that a formula of torch does not take
             group.flops += flops_of(self.torch, events, out, self.masks)
 
-    def _where(self, function: Any, frame: FrameType | None) -> tuple[Place, Tag | None, list[int]] | None:
-        """The place in the program that a call comes from, the tag of the library's call around it, and the callers."""
+    def _where(self, function: Any, frame: FrameType | None) -> tuple[Place, Tag | None] | None:
+        """The place in the program that a call comes from, and the tag of the library's call around it."""
         code = getattr(function, "__code__", None)
         library: FrameType | None = None
         while frame is not None and frame.f_code.co_filename != FILE:
@@ -205,30 +209,21 @@ class Calls(Rows):
         if place not in self.program.nodes:
             return None
         self.scope = frame.f_trace.names if isinstance(frame.f_trace, Tag) else self.tops
-        callers: list[int] = []
-        around = frame.f_back
-        while around is not None:
-            if around.f_code.co_filename == FILE:
-                callers.append(around.f_lineno)
-            around = around.f_back
         if library is None:
-            return place, None, callers
+            return place, None
         if not isinstance(library.f_trace, Tag):
             library.f_trace = Tag()
-        return place, library.f_trace, callers  # pyright: ignore[reportReturnType]
+        return place, library.f_trace  # pyright: ignore[reportReturnType]
 
-    def _group(self, place: Place, tag: Tag | None, callers: list[int], name: str) -> Group:
+    def _group(self, place: Place, tag: Tag | None, name: str) -> Group:
         group = self.group
         if group is not None and tag is not None and group.tag is tag:
-            group.inner.append(name)
             return group
         self.close()
         self._freed()
         written = self.program.written(place, "=" if name == "__setitem__" else "")
-        group = Group(tag, written, callers, len(self.rows), len(self.stores.refs), inner=[name])
-        group.args, self.args = self.args, None
-        if tag is not None:
-            self.group = group
+        group = Group(written, tag, name, len(self.stores.refs))
+        self.group = group if tag is not None else None
         return group
 
     def _arguments(self, group: Group, args: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -254,14 +249,9 @@ class Calls(Rows):
         before: Sequence[tuple[Any, int]],
         target: Any,
     ) -> None:
-        written = [item for item, version in before if self._version(item) != version and name not in _RESTRIDES]
-        if (
-            not written
-            and name.endswith("_")
-            and name not in _RESTRIDES
-            and args
-            and hasattr(args[0], "untyped_storage")
-        ):
+        writes = name not in _RESTRIDES
+        written = [item for item, version in before if self._version(item) != version and writes]
+        if not written and writes and name.endswith("_") and args and hasattr(args[0], "untyped_storage"):
             untracked = self._version(args[0]) < 0
             written = [args[0]] if untracked or name == "__setitem__" else []
         for item in written:
@@ -283,8 +273,8 @@ class Calls(Rows):
         if group is not None:
             alive = {id(item): item for seen in group.made if (item := seen.ref()) is not None}
             last = group.last()
-            results = [item for item in alive.values() if not self._is_known(item) and item is not last]
-            if last is not None and (not self._is_known(last) or not (results or group.wrote)):
+            results = [item for item in alive.values() if self._found(item) is None and item is not last]
+            if last is not None and (self._found(last) is None or not (results or group.wrote)):
                 results.insert(0, last)
                 group.returned = True
             results = list({self.stores.index(item): item for item in reversed(results)}.values())[::-1]
@@ -315,16 +305,15 @@ class Calls(Rows):
         if at is not None:
             main, group.written = results[at], pick
         seen = self.stores.seen(main)
-        kind = self._kind(group, main, seen)
-        pieces: list[Event] = []
+        kind = self._kind(main, seen)
+        pieces: list[Any] = []
         together = [item for item in map(self.stores.seen, results) if item.storage == seen.storage]
         if several and (len(together) > 1 or len(results) == 1):
             pieces = [
-                {**layout_of(item), "contiguous": item.contiguous, "values": self._values(item)}
-                for item in together[: limit("tensor_pieces")]
+                [layout_of(item), item.contiguous, self._values(item)] for item in together[: limit("tensor_pieces")]
             ]
         made = {self.stores.index(item) for item in (results if at is None else [main])}
-        kept = sum(self.stores.bytes[n] for n in made - self._earlier())
+        kept = sum(self.stores.bytes[n] for n in made - self.on.keys())
         number = self._row(group, seen, kind, used=used, kept=kept, pieces=pieces, picked=at)
         for place, item in enumerate(results):
             if several and place != at:
@@ -346,11 +335,10 @@ class Calls(Rows):
         """A row of ``backward``, and one of each gradient that it left or added to."""
         if loss is None:
             return
-        used = group.used
         new = [leaf.grad for leaf, old, _ in graded if leaf.grad is not None and leaf.grad is not old]
-        kept = sum(self.stores.bytes[number] for number in {self.stores.index(grad) for grad in new} - self._earlier())
+        kept = sum(self.stores.bytes[number] for number in {self.stores.index(grad) for grad in new} - self.on.keys())
         group.inputs = group.inputs[:1]
-        number = self._row(group, self.stores.seen(loss), "same", used=used, kept=kept, operation="backward")
+        self._row(group, self.stores.seen(loss), "same", used=group.used, kept=kept, operation="backward")
         self._freed()
         names = {id(tensor): name for name, tensor, _ in self._standing(sys._getframe(3))}
         graded = sorted(graded, key=lambda item: self._row_of(item[0]))
@@ -362,59 +350,37 @@ class Calls(Rows):
             if grad is None or (grad is old and grad._version == version):
                 continue
             row = self._row_of(leaf)
-            name = f"{names.get(id(leaf)) or self.written[row][0].expression[:40]}.grad"
-            about = CallText(name, group.written.expression, "grad", group.written.line, name)
-            inner = Group(None, about, group.callers, number, inputs=[row])
+            name = f"{names.get(id(leaf)) or self.rows[row].text.expression[:40]}.grad"
+            text = CallText(name, group.written.expression, "grad", group.written.line, name)
+            seen = self.stores.seen(grad)
             if grad is old:
-                inner.inputs = [self._row_of(grad)]
-                self._one_write(replace(inner, inner=["gradient"]), self.stores.seen(grad), None, Used(), None)
+                added = Group(text, name="gradient", inputs=[self._row_of(grad)])
+                number = self._one_write(added, seen, None, Used(), None)
             else:
-                seen = self.stores.seen(grad)
-                kind = "view" if seen.storage in self._earlier() else "copy"
-                self.known.put(grad, self._row(inner, seen, kind, operation="gradient", inputs=[row]))
-            self.named[-1] = name
-            self.emit({"e": "name", "n": len(self.rows) - 1, "name": name})
+                kind = self._kind(None, seen)
+                number = self._put_row(grad, Group(text), seen, kind, operation="gradient", inputs=[row])
+            self._name(number, name)
+
+    def _name(self, number: int, name: str) -> None:
+        """Give a row its name."""
+        self.rows[number].name = name
+        self.emit({"e": "name", "n": number, "name": name})
 
     def _refusal(self, group: Group, name: str, args: Sequence[Any]) -> Event:
         """What is known of a call that torch refused, to be reported where its error ends the program."""
-        used = group.used
-        written = group.written
         target: Event | None = None
         if name.endswith("_") and args and hasattr(args[0], "untyped_storage"):
             with suppress(Exception):
                 part = args[0][args[1]] if name == "__setitem__" else args[0]
                 seen, base = self.stores.seen(part), self.stores.seen(args[0])
                 target = layout_of(seen) if seen.storage == base.storage else None
-        return {
-            "e": "refused",
-            "source": written.source,
-            "expression": written.expression,
-            "line": written.line,
-            "op": self._operation(group),
-            "form": written.form,
-            "symbol": written.symbol,
-            "callers": group.callers[:8],
-            "at": list(written.at),
-            "inputs": list(group.inputs),
-            "target": target,
-            "total": used.total,
-            "peak": used.peak,
-            "freed": [list(block) for block in used.freed[:64]],
-            "args": group.args or [],
-            "named": group.named or {},
-        }
+        return {"e": "refused", **self._told(group, group.written, group.used), "target": target}
 
     def _refuse(self) -> None:
         """Report the call that torch refused."""
         if self.refused is not None:
-            event = self.refused[1]
-            tried = self.rows[event["inputs"][0]] if event["inputs"] else None
-            self.emit(event)
+            self.emit(self.refused[1])
             self.refused = None
-            if tried is not None:
-                self.rows.append(tried)
-                self.written.append((CallText(event["source"], event["expression"], "", event["line"]), "refused"))
-                self.named.append("")
 
 
 _OWN = ("torch/overrides.py", "torch/_tensor.py", *(f"sealed/{name}.py" for name in ("recorder", "calls", "rows")))

@@ -1,23 +1,21 @@
 # pyright: basic
-"""Iterations of a loop that do the same, of which the first ones and the last are reported, and the others counted.
-
-A row is told from another by its number. Where an iteration is dropped, the rows after it move up by as many.
-"""
+"""Iterations of a loop that do the same, of which the first ones and the last are reported, and the others counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, TypeAlias
 
 Event: TypeAlias = dict[str, Any]
 
 _ALIKE = (
-    *("kind", "source", "line", "op", "shape", "stride", "offset", "dtype", "device"),
-    *("total", "peak", "kept", "flops", "written", "touched"),
+    *("kind", "source", "line", "operation", "layout", "dtype", "device"),
+    *("bytes_asked", "bytes_peak", "bytes_kept", "flops", "written", "touched"),
 )
 """What rows of two iterations have in common that are alike; values and storages differ."""
+
+MOST_ROWS = 1_000
+"""Calls that are reported."""
 
 
 @dataclass(eq=False, slots=True)
@@ -25,12 +23,14 @@ class Loop:
     """A loop that runs.
 
     key: its frame and line. first: row that its iteration began with. left: values that might be reported by then.
-    events: of its iteration. waiting: of the one before, if those are held back because all are alike.
+    events: of its iteration. waiting: of the one before, if those are held back because all are like the one that began
+    with row ``like``. done: what is compared. used: values that the iteration that waits reported.
     """
 
     key: tuple[int, int]
-    first: int
-    left: int
+    first: int = 0
+    left: int = 0
+    like: int = 0
     events: list[Event] = field(default_factory=list[Event])
     waiting: list[Event] = field(default_factory=list[Event])
     holds: bool = False
@@ -44,28 +44,16 @@ def signature(events: list[Event], first: int, length: int) -> list[Any]:
     def near(row: int) -> int | str:
         return row - first if row >= first - length else f"row {row}"
 
-    found: list[Any] = []
-    for event in events:
-        if event["e"] == "row":
-            found.append((*(event.get(name) for name in _ALIKE), [near(row) for row in event["inputs"]]))
-        elif event["e"] == "again":
-            found.append((event["rows"], event["total"], event["flops"]))
-        elif event["e"] == "typed":
-            found.append((event["annotation"], event["shapes"]))
-    return found
+    return [
+        (*(event.get(name) for name in _ALIKE), [near(row) for row in event["inputs"]])
+        if event["e"] == "row"
+        else (event["rows"], event["total"], event["flops"])
+        for event in events
+        if event["e"] in ("row", "again")
+    ]
 
 
-def moved(event: Event, move: Callable[[int], int]) -> Event:
-    """Return ``event`` with the rows that it names moved."""
-    changed: Event = {name: [move(row) for row in event[name]] for name in ("inputs", "changed") if name in event}
-    if "n" in event:
-        changed["n"] = move(event["n"])
-    if event["e"] == "names":
-        changed["names"] = {name: move(row) for name, row in event["names"].items()}
-    return event | changed
-
-
-_OF_STEPS = frozenset(("row", "name", "names", "freed", "typed", "again"))
+_OF_STEPS = frozenset(("row", "name", "names", "freed", "again"))
 """Events that are held back while iterations of a loop are alike."""
 
 _ENDING = frozenset(("refused", "caught", "error", "model", "end"))
@@ -73,19 +61,14 @@ _ENDING = frozenset(("refused", "caught", "error", "model", "end"))
 
 
 class Loops:
-    """Holds back the events of a run while the iterations of its loops are alike."""
+    """Holds back the events of a run while the iterations of its loops are alike. reported: rows so far."""
 
     loops: list[Loop]
     emit_now: Any
     rows: Any
-    written: Any
-    named: Any
-    known: Any
-    said: Any
-    waiting: Any
     stores: Any
     left: int
-    _scopes: Any
+    reported: int
 
     def _put(self, event: Event, depth: int | None = None) -> None:
         """Report an event, or hold it back in a loop. depth: of the loops around it, all if None."""
@@ -98,7 +81,9 @@ class Loops:
             while self.loops:
                 self._release(self.loops[-1])
                 self.loops.pop()
-        self.emit_now(event)
+        self.reported += event["e"] == "row"
+        if self.reported <= MOST_ROWS or event["e"] not in (*_OF_STEPS, "refused"):
+            self.emit_now(event)
 
     def _release(self, loop: Loop) -> None:
         """Report what was held back."""
@@ -107,7 +92,7 @@ class Loops:
             self._put(event, depth)
         loop.waiting, loop.holds = [], False
 
-    def _turn(self, key: tuple[int, int], frame: FrameType | None, ends: bool) -> None:
+    def _turn(self, key: tuple[int, int], ends: bool) -> None:
         """An iteration of the loop ``key`` begins, or the loop ends."""
         while any(loop.key == key for loop in self.loops[:-1]) and self.loops[-1].key != key:  # left by an error
             self._release(self.loops[-1])
@@ -121,11 +106,10 @@ class Loops:
             if done != loop.done:
                 self._release(loop)
             elif not loop.holds:
-                loop.holds = True
+                loop.holds, loop.like = True, loop.first
             else:
                 if loop.waiting:
-                    self._drop(loop, length, frame)
-                    self.left += loop.used
+                    self._drop(loop, length)
                 loop.waiting, loop.used = loop.events, used
             loop.done = done
             if ends:
@@ -133,30 +117,18 @@ class Loops:
                 self._release(loop)
                 self.loops.pop()
         elif not ends:
-            self.loops.append(Loop(key, 0, 0))
+            self.loops.append(Loop(key))
         if not ends:
             loop = self.loops[-1]
             loop.first, loop.left, loop.events = len(self.rows), self.left, []
 
-    def _drop(self, loop: Loop, length: int, frame: FrameType | None) -> None:
-        """Count the iteration that waits, and move the rows of the one after it, which is like it, to its place."""
-        start = loop.first - length
-
-        def move(row: int) -> int:
-            return row - length if row >= start else row
-
+    def _drop(self, loop: Loop, length: int) -> None:
+        """Count the iteration that waits: its rows stand for those that it is like."""
+        self.left += loop.used
         rows = [event for event in loop.waiting if event["e"] in ("row", "again")]
-        total, flops = (sum(event[name] for event in rows) for name in ("total", "flops"))
+        total = sum(event["total" if event["e"] == "again" else "bytes_asked"] for event in rows)
         freed = [number for event in loop.waiting for number in event.get("storages", ())]
-        again = {"e": "again", "n": start - length, "rows": length, "storages": freed, "total": total, "flops": flops}
+        again = {"e": "again", "n": loop.like, "from": loop.first - length, "rows": length, "storages": freed}
         if length:
-            self._put(again, self.loops.index(loop))
-        for kept in (self.rows, self.written, self.named):
-            del kept[start : loop.first]
-        loop.events = [moved(event, move) for event in loop.events]
-        self.known.move(move)
-        self.said = {name: move(row) for name, row in self.said.items()}
-        for scope in self._scopes(frame):
-            scope.update({name: (ref, move(row)) for name, (ref, row) in scope.items()})
-        for group in self.waiting:
-            group.main = None if group.main is None else move(group.main)
+            flops = sum(event["flops"] for event in rows)
+            self._put(again | {"total": total, "flops": flops}, self.loops.index(loop))

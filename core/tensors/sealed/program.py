@@ -36,9 +36,8 @@ class CallText:
     """How a call is written. source: what it adds to its line; expression: the text up to its end.
 
     form: how it is written (``method``, ``torch``, ``F``, ``init``, ``bare``, ``property``, ``index``, ``binary``,
-    ``unary``, ``write``, ``name``); symbol: its operator. at: places in the text where the operation's name starts and
-    where the call ends, -1 where it has no name. place: of the call. pick: which of several results is taken at once,
-    by its number or its name. owner: the name that it is written with, of what it works on.
+    ``unary``, ``write``, ``name``); symbol: its operator. place: of the call. pick: which of several results is taken
+    at once, by its number or its name. owner: the name that it is written with, of what it works on.
     """
 
     source: str
@@ -47,10 +46,13 @@ class CallText:
     line: int
     name: str = ""
     symbol: str = ""
-    at: tuple[int, int] = (-1, -1)
     place: Place = (0, 0, 0, 0)
     pick: int | str | None = None
     owner: str = ""
+
+
+NOWHERE = CallText("", "", "name", 0)
+"""Of what no call gave."""
 
 
 def place_of(node: ast.AST) -> Place:
@@ -66,9 +68,6 @@ class Program:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = [line.encode() for line in text.split("\n")]
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line.decode()) + 1)
         tree = ast.parse(text, FILE)
         self.nodes: dict[Place, ast.AST] = {}
         self.updated: dict[Place, Place] = {}
@@ -130,56 +129,50 @@ class Program:
             return written
         last, end = written.place[2:]
         rest = self.segment(last, end, found[1].end_lineno or last, found[1].end_col_offset or 0)
-        until = written.at[1] + len(rest) if written.at[1] >= 0 else -1
-        source, expression = written.source + rest, written.expression + rest
-        return replace(written, source=source, expression=expression, at=(written.at[0], until), pick=found[0])
-
-    def _offset(self, line: int, column: int) -> int:
-        return self.starts[line - 1] + len(self.lines[line - 1][:column].decode(errors="replace"))
+        return replace(written, source=written.source + rest, expression=written.expression + rest, pick=found[0])
 
     def _read(self, place: Place, writes: str) -> CallText:
         node = self.nodes.get(place)
         whole = self.segment(*place) if place[0] else ""
         first, _, last, end = place
+
+        def after(owner: ast.expr) -> str:
+            return self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end).lstrip()
+
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
-                until = self._offset(last, end)
                 path = _module(owner)
                 if path is not None:
                     form = {"F": "F", "functional": "F", "init": "init", "einops": "bare"}.get(path, "torch")
-                    start = self._offset(first, place[1]) + whole.find(name, len(self.text_of(owner)))
-                    return CallText(whole, whole, form, first, name, at=(start, until))
-                rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
-                start = until - len(rest) + rest.find(name)
+                    return CallText(whole, whole, form, first, name)
+                rest = after(owner)
                 tail = f".{rest[rest.find('.') + 1 :].lstrip()}"
-                return CallText(_joined(tail), whole, "method", first, name, at=(start, until))
+                return CallText(" ".join(tail.split()) if "\n" in tail else tail, whole, "method", first, name)
             case ast.Call(func=ast.Name(id=name)):
                 return CallText(whole, whole, "bare", first, name)
-            case ast.Attribute(value=owner, attr=name):
+            case ast.Attribute(attr=name):
                 return CallText(f".{name}", whole, "property", first, name)
             case ast.Subscript(value=owner) if writes == "=":
-                start = len(self.text_of(owner))
                 statement = self._statement(place, whole)
-                return CallText(statement[start:].lstrip(), statement, "write", first, "write", "=")
+                return CallText(statement[len(self.text_of(owner)) :].lstrip(), statement, "write", first, "write", "=")
             case ast.Subscript(value=owner):
-                rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
+                rest = after(owner)
                 return CallText(rest[rest.find("[") :], whole, "index", first, "indexing")
-            case ast.BinOp(left=left, op=op, right=right):
-                symbol = _SYMBOLS.get(type(op), "")
-                return CallText(
-                    self._beside(left, right, place, symbol, writes == "right"), whole, "binary", first, "", symbol
-                )
-            case ast.Compare(left=left, ops=[op, *_], comparators=[right, *_]):
-                symbol = _SYMBOLS.get(type(op), "")
-                return CallText(
-                    self._beside(left, right, place, symbol, writes == "right"), whole, "binary", first, "", symbol
-                )
+            case (
+                ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op, *_], comparators=[right, *_])
+            ):
+                symbol = _symbol(op)
+                if writes == "right" or isinstance(left, ast.Constant):
+                    beside = self.segment(first, place[1], right.lineno, right.col_offset).rstrip(" (")
+                else:
+                    rest = after(left)
+                    beside = rest[rest.find(symbol) :]
+                return CallText(beside, whole, "binary", first, "", symbol)
             case ast.UnaryOp(op=op):
-                return CallText(whole, whole, "unary", first, "", _SYMBOLS.get(type(op), ""))
+                return CallText(whole, whole, "unary", first, "", _symbol(op))
             case ast.AugAssign(target=target, op=op):
                 owner = target.value if isinstance(target, ast.Subscript) else target
-                rest = self.segment(owner.end_lineno or first, owner.end_col_offset or 0, last, end)
-                return CallText(rest.lstrip(), whole, "write", first, "update", f"{_SYMBOLS.get(type(op), '')}=")
+                return CallText(after(owner), whole, "write", first, "update", f"{_symbol(op)}=")
             case _:
                 return CallText(whole, whole, "name", first)
 
@@ -187,13 +180,6 @@ class Program:
         """The text of an assignment through square brackets, on the line of its target."""
         rest = self.lines[place[2] - 1][place[3] :].decode(errors="replace")
         return f"{whole}{rest.split('#')[0].split(';')[0].rstrip()}"
-
-    def _beside(self, left: ast.expr, right: ast.expr, place: Place, symbol: str, reflected: bool) -> str:
-        """The operator with the operand that the result so far is put together with."""
-        if reflected or isinstance(left, ast.Constant):
-            return self.segment(place[0], place[1], right.lineno, right.col_offset).rstrip(" (")
-        rest = self.segment(left.end_lineno or place[0], left.end_col_offset or 0, place[2], place[3])
-        return f"{symbol}{rest[rest.find(symbol) + len(symbol) :]}"
 
     def reflected(self, place: Place, result: Place) -> bool:
         """Whether what was computed at ``result`` is the right operand at ``place``."""
@@ -218,10 +204,6 @@ def _owner(node: ast.AST | None) -> str:
             return ""
 
 
-def _joined(text: str) -> str:
-    return " ".join(text.split()) if "\n" in text else text
-
-
 def _module(node: ast.expr) -> str | None:
     """The last part of the module that ``node`` names, ``None`` where it names none."""
     parts: list[str] = []
@@ -233,35 +215,17 @@ def _module(node: ast.expr) -> str | None:
     return (parts or [node.id])[0]
 
 
-_SYMBOLS: dict[type, str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.MatMult: "@",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-    ast.Not: "not",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
+def _symbol(op: ast.AST) -> str:
+    """An operator as it is written."""
+    a = ast.Name("a")
+    match op:
+        case ast.operator():
+            node: ast.expr = ast.BinOp(a, op, a)
+        case ast.cmpop():
+            node = ast.Compare(a, [op], [a])
+        case _:
+            node = ast.UnaryOp(op, a)  # type: ignore[arg-type]
+    return ast.unparse(node).strip("a ")
 
 
 class _Marks(ast.NodeTransformer):
@@ -301,9 +265,7 @@ class _Marks(ast.NodeTransformer):
         if node.value is None:
             return node
         value = self.program.text_of(node.value)
-        bind = self._bind(node, _names(node.target), value, _role(node.value))
-        bind.value.args.append(ast.Constant(ast.unparse(node.annotation)))  # pyright: ignore
-        return [node, bind]
+        return [node, self._bind(node, _names(node.target), value, _role(node.value))]
 
     def visit_Delete(self, node: ast.Delete) -> list[ast.stmt]:
         gone = [ast.unparse(target) for target in node.targets]
@@ -353,10 +315,12 @@ class _Marks(ast.NodeTransformer):
         line, text = ast.Constant(node.lineno), ast.Constant(self.program.text_of(node.test))
         match node.test:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                values: Sequence[ast.expr] = [ast.Constant(_SYMBOLS[type(op)]), left, right]
+                inner, values = ast.Compare(_name("a"), [op], [_name("b")]), [left, right]
             case test:
-                values = [ast.Constant(""), test]
-        node.test = _at(ast.Call(_name(TEST), [line, text, _called(ASIDE), *values], []), node.test)
+                inner, values = _name("a"), [test]
+        spec = ast.arguments([], [ast.arg("a"), ast.arg("b")], None, [], [], None, [ast.Constant(None)])
+        call = ast.Call(_name(TEST), [line, text, _called(ASIDE), ast.Lambda(spec, inner), *values], [])
+        node.test = _at(call, node.test)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:

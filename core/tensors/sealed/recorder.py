@@ -10,7 +10,6 @@ and autograd let them. A mode on what runs inside calls would be no observer: it
 from __future__ import annotations
 
 import gc
-import operator
 import sys
 import warnings
 import weakref
@@ -19,9 +18,11 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+from core.tensors.sealed.allocator import Used
 from core.tensors.sealed.calls import Calls
 from core.tensors.sealed.devices import replaced
 from core.tensors.sealed.large import is_fake
+from core.tensors.sealed.loops import MOST_ROWS
 from core.tensors.sealed.namespace import in_place_of, namespace
 from core.tensors.sealed.program import ASIDE, BIND, CAUGHT, FILE, SAY, SHOW, SPLIT, TEST, TURN, CallText, Program
 from core.tensors.sealed.rows import Event, Group, Tag
@@ -50,10 +51,8 @@ class Recorder(Calls):
                 given = {str(key): encoded(value, lambda _: 0) for key, value in named.items()}
                 tag = Tag()
                 sys._getframe(0).f_trace = tag
-                callers: list[int] = []
                 written = replace(self.program.written(place), form="bare", name=function.__name__)
-                self.group = Group(tag, written, callers, len(self.rows), inputs=tensors)
-                self.group.args, self.group.named = rest, given
+                self.group = Group(written, tag, inputs=tensors, args=rest, named=given)
             try:
                 return function(*args, **named)
             except Exception as problem:
@@ -78,7 +77,6 @@ class Recorder(Calls):
         names: Mapping[str, Any],
         value: str = "",
         role: str = "",
-        annotation: str = "",
         gone: Sequence[str] = (),
     ) -> None:
         """A mark behind a statement that binds names."""
@@ -102,11 +100,6 @@ class Recorder(Calls):
                     kept[full] = weakref.ref(tensor), number
                 if len(names) > 1:
                     self._tell(frame)
-            if annotation:
-                shapes = {name: list(item.shape) for name, item in names.items() if hasattr(item, "untyped_storage")}
-                self.emit(
-                    {"e": "typed", "line": line, "annotation": annotation[:200], "shapes": shapes, "scope": id(kept)}
-                )
             self._settle(frame)
 
     def _bound(self, line: int, name: str, tensor: Any, value: str, role: str) -> int:
@@ -116,20 +109,18 @@ class Recorder(Calls):
             number = self._adopt(tensor, CallText(value, value, "name", line) if value else None, role == "")
         else:
             number = self._row_of(tensor, name)
-        if number >= self.since and not self.named[number] and role != "parameter":
-            self.named[number] = name
-            self.emit({"e": "name", "n": number, "name": name})
+        if number >= self.since and not self.rows[number].name and role != "parameter":
+            self._name(number, name)
         elif value and role == "name" and "." not in name:
             return self._alias(line, name, tensor, f"{name} = {value}")
         return number
 
     def _alias(self, line: int, name: str, tensor: Any, text: str) -> int:
         """A row of a name for a tensor that is there, or of a line that only shows it."""
-        given = Group(None, CallText(text, text, "name", line), [], len(self.rows))
-        number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=[self._row_of(tensor)])
-        self.named[number] = name
+        given, inputs = Group(CallText(text, text, "name", line)), [self._row_of(tensor)]
+        number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=inputs)
         if name:
-            self.emit({"e": "name", "n": number, "name": name})
+            self._name(number, name)
         return number
 
     def turn(self, line: int, ends: bool) -> None:
@@ -139,7 +130,7 @@ class Recorder(Calls):
             self.asides.clear()
             self.close()
             self._settle(frame)
-            self._turn((id(frame), line), frame, ends)
+            self._turn((id(frame), line), ends)
             self.since = len(self.rows)
 
     def show(self, line: int, text: str, value: Any) -> None:
@@ -193,17 +184,17 @@ class Recorder(Calls):
             for event in events:
                 self.emit(event)
             return
-        del self.rows[start:], self.written[start:], self.named[start:]
+        del self.rows[start:]
+        self.on = {at: kept for at, rows in self.on.items() if (kept := [row for row in rows if row < start])}
         self.known.forget(start)
 
-    def test(self, line: int, text: str, _: int, *values: Any) -> Any:
-        """A mark around the test of an assertion."""
-        symbol, *given = values
-        holds = _COMPARE[symbol](*given) if symbol else given[0]
+    def test(self, line: int, text: str, _: int, compare: Callable[..., Any], *values: Any) -> Any:
+        """A mark around the test of an assertion. compare: of one value, or of two."""
+        holds = compare(*values)
         with self.torch._C.DisableTorchFunction():
             truth = bool(holds)
             self._answered()
-            why = self._text(given[0]) if symbol and not truth else ""
+            why = self._text(values[0]) if len(values) > 1 and not truth else ""
             self.emit({"e": "fact", "line": line, "text": f"assert {text}", "value": why, "holds": truth})
         return holds
 
@@ -260,12 +251,12 @@ class Recorder(Calls):
         for name, value in sorted(names.items(), key=lambda item: item[0] != "x"):
             for full, tensor in _named_tensors(value, name):
                 kind = "start" if name == "x" and not self.rows else "copy"
-                about = Group(None, CallText(full, full, "name", 0, full), [], len(self.rows))
-                number = self._row(about, self.stores.seen(tensor), kind, operation="x" if kind == "start" else "given")
-                self.known.put(tensor, number)
+                seen, about = self.stores.seen(tensor), Group(CallText(full, full, "name", 0, full))
+                size = 0 if kind == "start" or seen.storage in self.on else self.stores.bytes[seen.storage]
+                operation = "x" if kind == "start" else "given"
+                number = self._put_row(tensor, about, seen, kind, used=Used(size, 0, size), operation=operation)
                 self.tops[full] = weakref.ref(tensor), number
-                self.named[number] = full
-                self.emit({"e": "name", "n": number, "name": full})
+                self._name(number, full)
         self._settle(None)
 
     def ended(self, problem: BaseException | None, names: Mapping[str, Any]) -> None:
@@ -282,6 +273,8 @@ class Recorder(Calls):
             self.emit({"e": "note", "about": "device"})
         if self.fakes.used:
             self.emit({"e": "note", "about": "size"})
+        if self.reported > MOST_ROWS:
+            self.emit({"e": "note", "about": "rows"})
 
     def _models(self, names: Mapping[str, Any]) -> None:
         """Parameters of modules, and leaves outside of them, with the bytes of gradients and of optimizers' states."""
@@ -299,36 +292,24 @@ class Recorder(Calls):
         for name, parameters in found.items():
             rows = [
                 {
-                    "name": full,
+                    "module": name[:80],
+                    "name": full[:200],
                     "at": [self.stores.index(item), item.storage_offset()],
                     "shape": list(item.shape),
                     "dtype": str(item.dtype).removeprefix("torch."),
                     "bytes": item.numel() * item.element_size(),
-                    "trained": bool(item.requires_grad),
-                    "grad": 0 if item.grad is None else item.grad.untyped_storage().nbytes(),
-                    "state": states.get(id(item), {}),
+                    "is_trained": bool(item.requires_grad),
+                    "gradient_bytes": 0 if item.grad is None else item.grad.untyped_storage().nbytes(),
+                    "states": list(states.get(id(item), {}).items()),
                 }
                 for full, item in parameters[:1_000]
             ]
             if rows:
-                self.emit({"e": "model", "name": name, "parameters": rows})
+                self.emit({"e": "model", "parameters": rows})
 
 
 _SUFFIXES = (", dtype=", ", grad_fn=", ", requires_grad=", ")")
 """What stands behind the values of a printed tensor."""
-
-_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
-    "in": lambda a, b: a in b,
-    "not in": lambda a, b: a not in b,
-}
 
 
 def _kinds(torch: Any) -> Any:

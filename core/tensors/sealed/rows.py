@@ -17,11 +17,8 @@ from core.tensors.sealed.allocator import Used, account, profiler_config
 from core.tensors.sealed.devices import Devices
 from core.tensors.sealed.large import Fakes
 from core.tensors.sealed.loops import Event, Loops
-from core.tensors.sealed.program import FILE, CallText, Place, Program
+from core.tensors.sealed.program import FILE, NOWHERE, CallText, Place, Program
 from core.tensors.sealed.tensors import Known, Seen, Stores
-
-_MOST_ROWS = 1_000
-"""Calls that are reported in full."""
 
 _MOST_NUMBERS = 200_000
 """Values of tensors in one report; after that each shows a few."""
@@ -57,20 +54,18 @@ class Tag:
 class Group:
     """What one call of the program makes torch do: a single call of torch, or all those of a library's function.
 
-    first: the row that is next when it begins; stored: as many storages were seen by then.
+    tag: of the library's. name: of the first function of torch. stored: as many storages were seen when it began.
     """
 
-    tag: Tag | None
     written: CallText
-    callers: list[int]
-    first: int
+    tag: Tag | None = None
+    name: str = ""
     stored: int = 0
     inputs: list[int] = field(default_factory=list[int])
     made: list[Seen] = field(default_factory=list[Seen])
     wrote: dict[tuple[int, TensorLayout, str], tuple[Seen, Any]] = field(
         default_factory=dict[tuple[int, TensorLayout, str], tuple[Seen, Any]]
     )
-    inner: list[str] = field(default_factory=list[str])
     events: list[Any] = field(default_factory=list[Any])
     keeps: list[tuple[int, int, str, str]] = field(default_factory=list[tuple[int, int, str, str]])
     flops: int = 0
@@ -80,7 +75,6 @@ class Group:
     returned: bool = False
     args: Any = None
     named: Any = None
-
     inside: Used | None = None
 
     @property
@@ -107,9 +101,9 @@ class Rows(Loops):
         self.stores = Stores(torch)
         self.rows: list[Seen] = []
         """The tensor that each row gave."""
-        self.written: list[tuple[CallText, str]] = []
-        """How each row is written, and its kind."""
-        self.named: list[str] = []
+        self.on: dict[int, list[int]] = {}
+        """Storages, and the rows on each."""
+        self.reported = 0
         self.tops: dict[str, tuple[Callable[[], Any], int]] = {}
         """The program's names, each with its tensor and the row that it stands for."""
         self.scope = self.tops
@@ -127,7 +121,6 @@ class Rows(Loops):
         self.refused: tuple[BaseException, Event] | None = None
         self.left = _MOST_NUMBERS
         self.printed = 0
-        self.args: Any = None
         self.masks: list[list[bool]] = []
         """Of the convolutions that backward is about to pass: which gradients each is asked for."""
         self.since = 0
@@ -150,15 +143,10 @@ class Rows(Loops):
         number, pick = found
         if pick is None:
             return number
-        seen = self.stores.seen(tensor)
-        same = seen.storage == self.rows[number].storage
-        kind = "same" if same else "view" if seen.storage in self._earlier() else "copy"
-        whole = self.written[number][0]
-        text = CallText(name or f"[{pick}]", f"{whole.expression}[{pick}]", "piece", whole.line)
-        given = Group(None, text, [], len(self.rows))
-        number = self._row(given, seen, kind, operation="piece", inputs=[number], picked=pick)
-        self.known.put(tensor, number)
-        return number
+        seen, whole = self.stores.seen(tensor), self.rows[number]
+        kind = "same" if seen.storage == whole.storage else self._kind(None, seen)
+        text = CallText(name or f"[{pick}]", f"{whole.text.expression}[{pick}]", "piece", whole.text.line)
+        return self._put_row(tensor, Group(text), seen, kind, operation="piece", inputs=[number], picked=pick)
 
     def _through(self, owner: str, tensor: Any) -> int:
         """The row of a tensor by the name that a call is written with, where that stands for it."""
@@ -172,29 +160,22 @@ class Rows(Loops):
         for group in self.waiting:
             if any(made.storage == seen.storage for made in group.made):
                 return self._waited(group, tensor, seen)
-        same = [number for number, row in enumerate(self.rows) if row.same_as == seen.same_as]
-        is_parameter = alone and written is not None and type(tensor).__name__ == "Parameter"
-        if same and is_parameter and written is not None and "Parameter(" in written.source:
-            given = Group(None, written, [], len(self.rows))
-            number = self._row(given, seen, "view", operation="Parameter", inputs=same[-1:])
-            self.known.put(tensor, number)
-            return number
+        on = self.on.get(seen.storage, [])
+        same = [number for number in on if self.rows[number].same_as == seen.same_as]
         if same:
+            if alone and written and type(tensor).__name__ == "Parameter" and "Parameter(" in written.source:
+                return self._put_row(tensor, Group(written), seen, "view", operation="Parameter", inputs=same[-1:])
             self.known.put(tensor, same[-1])
             return same[-1]
-        on = [number for number, row in enumerate(self.rows) if row.storage == seen.storage]
-        given = Group(None, written or CallText("", "", "name", 0), [], len(self.rows))
-        number = self._row(given, seen, "view" if on else "copy", operation="new", inputs=on[-1:])
-        self.known.put(tensor, number)
-        return number
+        group, size = Group(written or NOWHERE), self.stores.bytes[seen.storage]
+        used = None if on else Used(size, 0, size)
+        return self._put_row(tensor, group, seen, "view" if on else "copy", used=used, operation="new", inputs=on[-1:])
 
     def _waited(self, group: Group, tensor: Any, seen: Seen) -> int:
         """A row of what a library made before anything stood for it."""
         if group.main is not None:
             return self._piece(group, tensor, group.main)
-        used = group.used
-        group.main = self._row(group, seen, "copy", used=used, kept=used.kept)
-        self.known.put(tensor, group.main)
+        group.main = self._put_row(tensor, group, seen, "copy", used=group.used)
         return group.main
 
     def _found(self, tensor: Any) -> tuple[int, int | None] | None:
@@ -204,16 +185,10 @@ class Rows(Loops):
             return None
         return found
 
-    def _is_known(self, tensor: Any) -> bool:
-        return self._found(tensor) is not None
-
-    def _earlier(self) -> set[int]:
-        return {row.storage for row in self.rows}
-
-    def _kind(self, group: Group, tensor: Any, seen: Seen) -> str:
-        if self._is_known(tensor):
+    def _kind(self, tensor: Any, seen: Seen) -> str:
+        if tensor is not None and self._found(tensor) is not None:
             return "same"
-        return "view" if seen.storage in self._earlier() else "copy"
+        return "view" if seen.storage in self.on else "copy"
 
     def _freed(self) -> None:
         gone = self.stores.gone()
@@ -226,76 +201,80 @@ class Rows(Loops):
         self.left -= len(values)
         return values
 
+    def _put_row(self, tensor: Any, group: Group, seen: Seen, kind: str, **rest: Any) -> int:
+        """Report the row that gave ``tensor``; its number."""
+        number = self._row(group, seen, kind, **rest)
+        self.known.put(tensor, number)
+        return number
+
     def _row(
         self,
         group: Group,
         seen: Seen,
         kind: str,
-        used: Any = None,
+        used: Used | None = None,
         kept: int | None = None,
-        operation: str = "",
         inputs: Sequence[int] | None = None,
-        picked: int | None = None,
         **rest: Any,
     ) -> int:
         """Report a row; its number."""
-        number = len(self.rows)
-        used = used or Used()
-        written = group.written
+        number, used, text = len(self.rows), used or Used(), group.written
+        if text.form == "binary" and group.inputs:
+            before = self.rows[group.inputs[-1]].text.place
+            if len(set(group.inputs)) == 1 and self.program.reflected(text.place, before):
+                text = self.program.written(text.place, "right")
+        seen.text, seen.kind = text, kind
+        self.rows.append(seen)
+        self.on.setdefault(seen.storage, []).append(number)
         cells = self.stores.cells(seen, limit("storage_cells_drawn") if self.left > 0 else _FEW)
         self.left -= len(cells)
-        self.rows.append(seen)
-        self.named.append("")
-        if written.form == "binary" and group.inputs:
-            before = self.written[group.inputs[-1]][0].place
-            reflected = len(set(group.inputs)) == 1 and self.program.reflected(written.place, before)
-            written = self.program.written(written.place, "right") if reflected else written
-        self.written.append((written, kind))
-        if number >= _MOST_ROWS:
-            return number
+        own = rest.get("operation") != "piece"
         self.emit(
             {
                 "e": "row",
                 "n": number,
                 "kind": kind,
-                "source": written.source,
-                "expression": written.expression,
-                "op": operation or self._operation(group),
-                "form": written.form,
-                "symbol": written.symbol,
-                "line": written.line,
-                "callers": group.callers[:8],
-                "at": list(written.at),
-                "inputs": list(group.inputs if inputs is None else inputs),
-                "picked": picked,
-                **layout_of(seen),
+                **self._told(group, text, used),
+                **({} if inputs is None else {"inputs": list(inputs)}),
+                "layout": layout_of(seen),
                 "storage": seen.storage,
+                "storage_bytes": self.stores.bytes[seen.storage],
                 "dtype": seen.dtype,
-                "item": seen.item,
-                "contiguous": seen.contiguous,
-                "bytes": self.stores.bytes[seen.storage],
+                "element_size": seen.item,
+                "is_contiguous": seen.contiguous,
                 "device": self.devices.marks.get(seen.storage, "cpu"),
-                "moved": group.moved,
-                "asks": seen.asks,
+                "asks_gradient": seen.asks,
                 "values": self._values(seen),
-                "cells": cells,
-                "total": used.total,
-                "peak": used.peak,
-                "kept": used.kept if kept is None else kept,
-                "freed": [list(block) for block in used.freed[:64]],
-                "flops": 0 if inputs else group.flops,
-                "keeps": [] if inputs else [list(item) for item in group.keeps[:64]],
-                "args": group.args or [],
-                "named": group.named or {},
-                "inner": group.inner[:64],
+                "storage_values": cells,
+                "bytes_kept": used.kept if kept is None else kept,
+                "moved": group.moved,
+                "flops": group.flops if own else 0,
+                "keeps": group.keeps[:64] if own else [],
                 **rest,
             }
         )
         return number
 
+    def _told(self, group: Group, text: CallText, used: Used) -> Event:
+        """What is said of a call, torch's or one that it refused."""
+        return {
+            "source": text.source[:4_000],
+            "expression": text.expression[:4_000],
+            "operation": self._operation(group),
+            "form": text.form,
+            "symbol": text.symbol,
+            "line": text.line,
+            "inputs": list(group.inputs),
+            "args": group.args or [],
+            "named": group.named or {},
+            "bytes_asked": used.total,
+            "bytes_peak": used.peak,
+            "freed": used.freed[:64],
+        }
+
     def _operation(self, group: Group) -> str:
         """What a group is called: by torch's function, or by the call of the program."""
-        name = group.inner[0] if group.inner else ""
+        name = group.name
         if group.tag is not None and group.written.form != "binary":
             return group.written.name or name
         if group.written.symbol and name not in ("matmul", "__matmul__", "__setitem__"):
@@ -304,73 +283,57 @@ class Rows(Loops):
             return "picking"
         return _OPERATIONS.get(name, name)
 
-    def _wrote(self, group: Group, wrote: Sequence[tuple[Seen, Any]], used: Any, main: int | None = None) -> int:
+    def _wrote(self, group: Group, wrote: Sequence[tuple[Seen, Any]], used: Used, main: int | None = None) -> int:
         """Rows of tensors that were written, each with the earlier ones that see it; the first of them."""
         for seen, target in wrote[: limit("tensor_pieces")]:
             number = self._one_write(group, seen, target, used, main)
-            main = number if main is None else main
-            used = Used()
+            main, used = number if main is None else main, Used()
         return main or 0
 
-    def _one_write(self, group: Group, seen: Seen, target: Any, used: Any, main: int | None) -> int:
-        nbytes, item = self.stores.bytes[seen.storage], seen.item
-        if nbytes > _LARGE_WRITE:
-            return self._write_row(group, seen, used, main, **self._large_write(seen))
-        counts = np.bincount(seen.layout.cells() if target is None else target, minlength=nbytes // item)
+    def _one_write(self, group: Group, seen: Seen, target: Any, used: Used, main: int | None) -> int:
+        piece: Event = {} if main is None else {"operation": "piece", "inputs": [main]}
+        what = self._reached(seen, target)
+        return self._row(group, seen, "write", used=used, kept=0, **piece, **what)
+
+    def _reached(self, seen: Seen, target: Any) -> Event:
+        """The cells that a write reached, and the rows whose tensors see it. target: the cells, None for all."""
+        nbytes, item, layout = self.stores.bytes[seen.storage], seen.item, seen.layout
+        rows = [n for n in self.on.get(seen.storage, ()) if self.rows[n].kind not in ("write", "refused")]
+        if nbytes > _LARGE_WRITE:  # cells are only counted
+            taken = [size if step or not size else 1 for size, step in zip(layout.shape, layout.stride, strict=True)]
+            counted = {"touched": prod(taken), "updates": layout.numel, "fullest": [layout.offset, 1]}
+            return {"changed": rows, "after": [[] for _ in rows], **counted}
+        counts = np.bincount(layout.cells() if target is None else target, minlength=nbytes // item)
         mark = counts > 0
         by_byte = np.zeros(nbytes, dtype=np.bool_)
         by_byte[: mark.size * item] = mark.repeat(item)
         changed: list[int] = []
         tensors: set[int] = set()
-        for number, row in enumerate(self.rows):
-            if row.storage != seen.storage or self.written[number][1] in ("write", "refused"):
-                continue
-            tensor = row.ref()
+        for number in rows:
+            row = self.rows[number]
+            tensor, at = row.ref(), row.layout
             if tensor is not None and id(tensor) in tensors:
                 continue
             by_item = by_byte[: nbytes // row.item * row.item].reshape(-1, row.item).any(axis=1)
-            if (
-                row.layout.numel
-                and np.ndarray(row.layout.shape, np.bool_, by_item, row.layout.offset, row.layout.stride).any()
-            ):
+            if at.numel and np.ndarray(at.shape, np.bool_, by_item, at.offset, at.stride).any():
                 changed.append(number)
                 tensors.add(id(tensor))
-        fullest = (int(counts.argmax()), int(counts.max())) if len(counts) else (0, 0)
-        return self._write_row(
-            group,
-            seen,
-            used,
-            main,
-            written=np.flatnonzero(mark)[: limit("storage_cells_drawn")].tolist(),
-            touched=int(mark.sum()),
-            changed=changed,
-            after=[self._values(seen, self.rows[number].layout) for number in changed]
-            if all(self.rows[number].dtype == seen.dtype for number in changed)
-            else [self._values(replace(self.rows[number], bits=(False, False))) for number in changed],
-            updates=int(counts.sum()),
-            fullest=list(fullest),
-        )
-
-    def _write_row(self, group: Group, seen: Seen, used: Any, main: int | None, **what: Any) -> int:
-        operation, inputs = ("", None) if main is None else ("piece", [main])
-        return self._row(group, seen, "write", used=used, kept=0, operation=operation, inputs=inputs, **what)
-
-    def _large_write(self, seen: Seen) -> Event:
-        """Of a write whose cells are only counted."""
-        rows = [number for number, row in enumerate(self.rows) if row.storage == seen.storage]
-        changed = [number for number in rows if self.written[number][1] not in ("write", "refused")]
-        taken = [
-            size if step or not size else 1 for size, step in zip(seen.layout.shape, seen.layout.stride, strict=True)
-        ]
-        counts = {"touched": prod(taken), "updates": seen.layout.numel, "fullest": [seen.layout.offset, 1]}
-        return {"changed": changed, "after": [[] for _ in changed], **counts}
+        alike = all(self.rows[number].dtype == seen.dtype for number in changed)
+        return {
+            "written": np.flatnonzero(mark)[: limit("storage_cells_drawn")].tolist(),
+            "touched": int(mark.sum()),
+            "changed": changed,
+            "after": [
+                self._values(seen, row.layout) if alike else self._values(replace(row, bits=(False, False)))
+                for row in map(self.rows.__getitem__, changed)
+            ],
+            "updates": int(counts.sum()),
+            "fullest": [int(counts.argmax()), int(counts.max())] if len(counts) else [0, 0],
+        }
 
     def _piece(self, group: Group, tensor: Any, main: int) -> int:
         seen = self.stores.seen(tensor)
-        kind = "view" if seen.storage in self._earlier() else "copy"
-        number = self._row(group, seen, kind, operation="piece", inputs=[main])
-        self.known.put(tensor, number)
-        return number
+        return self._put_row(tensor, group, seen, self._kind(None, seen), operation="piece", inputs=[main])
 
     def _scopes(self, frame: FrameType | None) -> Iterator[dict[str, tuple[Callable[[], Any], int]]]:
         """The names of the program and of its functions that run in ``frame``."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.tensors.layout import TensorLayout
+from core.tensors.sealed.program import NOWHERE, CallText
 
 _MOST_NODES = 20_000
 """Nodes of a graph that are looked at after one call."""
@@ -20,7 +21,10 @@ _MOST_NODES = 20_000
 
 @dataclass(eq=False, slots=True)
 class Seen:
-    """A tensor as it was when a call gave it. ref: the tensor, as long as it lives."""
+    """A tensor as it was when a call gave it.
+
+    ref: the tensor, as long as it lives. text, kind, name: of the row that reports it.
+    """
 
     storage: int
     layout: TensorLayout
@@ -30,6 +34,9 @@ class Seen:
     asks: bool
     ref: Callable[[], Any]
     bits: tuple[bool, bool] = (False, False)
+    text: CallText = NOWHERE
+    kind: str = ""
+    name: str = ""
 
     @property
     def same_as(self) -> tuple[int, TensorLayout, str]:
@@ -52,10 +59,6 @@ class Known:
     def forget(self, row: int) -> None:
         """Take back what was put down since ``row``."""
         self.found = {key: entry for key, entry in self.found.items() if entry[1] < row}
-
-    def move(self, move: Callable[[int], int]) -> None:
-        """Give rows other numbers."""
-        self.found = {key: (ref, move(row), pick) for key, (ref, row, pick) in self.found.items() if ref() is not None}
 
     def living(self) -> Iterator[tuple[Any, int]]:
         """Every living tensor and its row."""
@@ -202,7 +205,7 @@ class Stores:
 
 def numbers(values: list[Any]) -> list[Any]:
     """Numbers as JSON takes them."""
-    return [[value.real, value.imag] if isinstance(value, complex) else value for value in values]
+    return [str(value) if isinstance(value, complex) else value for value in values]
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -219,10 +222,10 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
 def encoded(value: Any, slot: Callable[[Any], int]) -> Any:
     """An argument as JSON. slot: the place of a tensor among the inputs."""
     match value:
-        case bool() | int() | str() | None:
-            return value[:2_000] if isinstance(value, str) else value
-        case float():
+        case bool() | int() | float() | None:
             return value
+        case str():
+            return value[:2_000]
         case slice():
             cut = cast("slice[Any, Any, Any]", value)
             return {"slice": [part if isinstance(part, int) else None for part in (cut.start, cut.stop, cut.step)]}
@@ -234,11 +237,8 @@ def encoded(value: Any, slot: Callable[[Any], int]) -> Any:
             return {"dict": [[str(k), encoded(v, slot)] for k, v in cast("dict[Any, Any]", value).items()]}
         case _ if hasattr(value, "untyped_storage"):
             return {"slot": slot(value)}
-        case _ if value is ...:
-            return {"dots": True}
         case _:
-            kind = type(value).__name__
-            return {kind if kind in ("dtype", "memory_format", "device") else "other": str(value)[:60]}
+            return {type(value).__name__: str(value)[:60]}
 
 
 def touched(

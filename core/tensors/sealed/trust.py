@@ -14,7 +14,6 @@ from core.fields import read_link
 from core.limits import cached
 from core.messages import message
 from core.rows import read_rows
-from core.tensors.examples.overlap import HAZARDS
 
 Verdict: TypeAlias = Literal["run", "wait", "refuse"]
 
@@ -23,7 +22,6 @@ _PROGRAMS = {
     "tensor_lecture": "source",
     "tensor_quiz": "expression",
     "tensor_operations": "example",
-    "tensor_patterns": "call",
 }
 _EXERCISES = ("x.to(torch.bfloat16)", "x.to(torch.float8_e4m3fn)")
 _LINKS = {"lecture_claims": "fields", "lecture_deck": "fields", "glossary": "shown"}
@@ -94,7 +92,7 @@ def known_programs() -> frozenset[str]:
     rows = [(row.get("page", ""), row[column]) for table, column in _LINKS.items() for row in read_rows(table)]
     links = [read_link(f"{page}?{fields}" if page else fields) for page, fields in rows]
     linked = [link.fields["x"] for link in links if link.page == "tensors" and "x" in link.fields]
-    return frozenset(map(_tidied, (*programs, *linked, *_EXERCISES, *(hazard.view for hazard in HAZARDS))))
+    return frozenset(map(_tidied, (*programs, *linked, *_EXERCISES)))
 
 
 def _code(table: str, cell: str) -> str:

@@ -9,65 +9,52 @@ from core.limits import limit
 from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import SHORT_CASTS, find
-from core.tensors.tracing.call import Call
-from core.tensors.tracing.steps import Kind, Remedy, TraceStep
+from core.tensors.tracing.steps import Remedy, TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel")
 _CASTS = ("to", "type_as", "contiguous", *SHORT_CASTS)
 
 
-def view_verdict(operation: str, inputs: Sequence[TraceStep], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
+def view_verdict(step: TraceStep, inputs: Sequence[TraceStep]) -> ViewVerdict | None:
     """What the layout algebra says of an operation that regroups dimensions, ``None`` for any other."""
-    if operation not in _REGROUPING or dtype != inputs[0].dtype:
+    if step.kind == "write" or step.operation not in _REGROUPING or not inputs or step.dtype != inputs[0].dtype:
         return None
-    return explain_view(inputs[0].layout, shape)
+    return explain_view(inputs[0].layout, step.layout.shape)
 
 
-def reason(
-    step: Call,
-    kind: Kind,
-    inputs: Sequence[TraceStep],
-    layout: TensorLayout,
-    dtype: str,
-    verdict: ViewVerdict | None,
-) -> str:
+def reason(step: TraceStep, inputs: Sequence[TraceStep]) -> str:
     """Return why ``step`` gave the same tensor, a view, or a copy, as the end of a sentence."""
-    name = step.operation.name
+    name, kind, verdict, layout = step.operation, step.kind, step.verdict, step.layout
     if name in _CASTS:
-        return _cast_reason(name, kind, inputs[0], layout, dtype)
+        return _cast_reason(step, inputs[0])
     if verdict is not None:
         if name == "ravel" and kind == "copy" and verdict.works:
             return message("tensors.why.ravel")
         return verdict.reason
     if name == "view":
-        return message("tensors.why.bytes", dtype=dtype)
+        return message("tensors.why.bytes", dtype=step.dtype)
     if step.form == "piece" and kind != "same":
         return inputs[0].reason if inputs[0].kind == kind else message("tensors.why.together")
-    if step.operation.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
-        return step.operation.why
-    if (
-        kind == "same"
-        and step.form not in ("name", "piece")
-        and step.operation.group != "Memory layout changed in place"
-    ):
+    row = find(step.form, name)
+    if row.group == "Gradients and devices" and not (name in ("cuda", "cpu") and kind == "same"):
+        return row.why
+    if kind == "same" and step.form not in ("name", "piece") and row.group != "Memory layout changed in place":
         return message("tensors.why.nothing")
     if name == "picking" and kind == "view":
         return find("index", "indexing").why  # a tensor that holds a single whole number picks as that number does
-    if step.operation.why == find("method", "expand").why and not any(
+    if row.why == find("method", "expand").why and not any(
         n > 1 and not s for n, s in zip(layout.shape, layout.stride, strict=True)
     ):
         return message("tensors.why.unrepeated")
-    if step.operation.group == "Named axes":
-        return _pattern_reason(step, kind)
-    return step.operation.why
+    return _pattern_reason(step) if row.group == "Named axes" else row.why
 
 
-def _cast_reason(name: str, kind: Kind, tried: TraceStep, layout: TensorLayout, dtype: str) -> str:
-    if kind == "same":
-        return (
-            message("tensors.why.contiguous") if name == "contiguous" else message("tensors.why.already", dtype=dtype)
-        )
+def _cast_reason(step: TraceStep, tried: TraceStep) -> str:
+    layout, dtype = step.layout, step.dtype
+    if step.kind == "same":
+        contiguous = step.operation == "contiguous"
+        return message("tensors.why.contiguous") if contiguous else message("tensors.why.already", dtype=dtype)
     if dtype != tried.dtype:
         return message("tensors.why.cast", old=tried.dtype, new=dtype)
     old, new = _steps(tried.layout), _steps(layout)
@@ -93,31 +80,35 @@ def _order(strides: Sequence[int]) -> list[int]:
     return sorted(range(len(strides)), key=strides.__getitem__)
 
 
-def _pattern_reason(step: Call, kind: Kind) -> str:
+def _pattern_reason(step: TraceStep) -> str:
     text = next((value for value in step.args if isinstance(value, str)), "")
     left, _, right = text.partition("->")
-    if kind == "view":
+    if step.kind == "view":
         terms = [re.findall(r"[A-Za-z]" if step.form == "torch" else r"\w+", term) for term in left.split(",")]
         if any(len(set(term)) < len(term) for term in terms):
             return message("tensors.why.diagonal")
         return message("tensors.why.pattern_view")
-    if step.operation.name in ("einsum", "reduce"):
+    if step.operation in ("einsum", "reduce"):
         return message("tensors.why.computed")
     known = set(re.findall(r"\w+", left))
     merged = (re.findall(r"\w+", group) for group in re.findall(r"\(([^)]*)\)", right))
-    if step.operation.name == "repeat" and any(set(names) - known and len(names) > 1 for names in merged):
+    if step.operation == "repeat" and any(set(names) - known and len(names) > 1 for names in merged):
         return message("tensors.why.repeated")
     return message("tensors.why.pattern_copy")
 
 
-def fixes(text: str, step: Call, tried: TraceStep, verdict: ViewVerdict | None) -> tuple[Remedy, ...]:
+def fixes(text: str, step: TraceStep, tried: TraceStep) -> tuple[Remedy, ...]:
     """Expressions that work instead of a refused ``.view(…)``, those that copy least first; at the end one that gives
     the elements in the order of memory, where that differs."""
-    if verdict is None or verdict.boundary is None or step.form != "method" or step.operation.name != "view":
+    verdict, arguments = step.verdict, step.source.removeprefix(".view")
+    line = sum(len(line) + 1 for line in text.split("\n")[: step.line - 1])
+    start = text.find(step.expression, line)
+    if verdict is None or verdict.boundary is None or (step.form, step.operation) != ("method", "view") or start < 0:
         return ()
-    start, end = step.at
-    before, after = text[:start], text[end:]
-    arguments = text[start + len("view") : end]
+    before, after = text[: start + len(step.expression) - len(arguments)], text[start + len(step.expression) :]
+    if not (step.expression.endswith(arguments) and before.endswith("view")):  # written over several lines
+        return ()
+    before = before.removesuffix("view")
     as_shape = arguments.replace("size=", "shape=", 1)  # what the parameter is called in reshape
     whole = tried.layout.numel * tried.element_size
     result = [

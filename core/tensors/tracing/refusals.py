@@ -7,48 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
 from core.limits import limit
 from core.messages import message
 from core.tensors.layout import Bounds, TensorLayout, bounds
-from core.tensors.operations.values import DType, Index, Shape, Slot, integers
-from core.tensors.tracing.call import Call
+from core.tensors.operations.values import integers
 from core.tensors.tracing.steps import TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
 
 
-def refusal_reason(
-    step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None = None
-) -> tuple[ViewVerdict | None, str]:
-    """Return the verdict on a rejected ``view``, and why torch rejects ``step`` as the end of a sentence, or empty.
-
-    target: what a refused write would have written to, where that is known.
-    """
-    dtype = next((value for value in step.values if isinstance(value, DType)), None)
-    if step.form == "method" and step.operation.name in ("view", "view_as") and dtype is None:
-        if step.operation.name == "view_as" and len(inputs) < 2:
+def refusal_reason(step: TraceStep, inputs: Sequence[TraceStep]) -> tuple[ViewVerdict | None, str]:
+    """Return the verdict on a rejected ``view``, and why torch rejects ``step`` as the end of a sentence, or empty."""
+    name, given = step.operation, (*step.args, *step.named.values())
+    retyped = any(isinstance(value, dict) and "dtype" in value for value in given)
+    if step.form == "method" and name in ("view", "view_as") and not retyped:
+        if name == "view_as" and len(inputs) < 2:
             return None, ""
-        shape = integers(step.values) if step.operation.name == "view" else inputs[1].layout.shape
+        shape = integers(given) if name == "view" else inputs[1].layout.shape
         verdict = explain_view(inputs[0].layout, shape)
         return verdict, verdict.reason
-    if step.operation.name.endswith("_") or step.form == "write":
-        return None, _write(step, inputs, target)
+    if name.endswith("_") or step.form == "write":
+        return None, _write(step, inputs)
     if not inputs:
         return None, ""
-    layout = inputs[0].layout
-    match step.operation.name:
+    match name:
         case "as_strided":
-            checked = strided_bounds(step, layout, inputs[0].storage_elements)
+            checked = strided_bounds(step, inputs[0].layout, inputs[0].storage_elements)
             if checked is None or checked.inside:
                 return None, ""
             return None, message("tensors.bounds.storage", last=float(checked.last), cells=float(checked.storage))
         case "indexing":
-            return None, _backwards(step.index or ())
+            return None, _backwards(step)
         case "matmul" if len(inputs) == 2:
-            return None, _matmul(layout.shape, inputs[1].layout.shape)
-        case name:
+            left, right = (taken.layout.shape for taken in inputs)
+            if not left or not right or left[-1] == right[-2:][0]:
+                return None, ""
+            return None, message("tensors.why.matmul", left=float(left[-1]), right=float(right[-2:][0]))
+        case _:
             return None, message(_RULES[name]) if name in _RULES else ""
 
 
@@ -92,42 +90,41 @@ def gradient_reason(steps: Sequence[TraceStep]) -> str:
     return next((message(why) for part, why in _GRADIENTS.items() if part in error), "")
 
 
-def strided_bounds(step: Call, layout: TensorLayout, cells: int) -> Bounds | None:
+def strided_bounds(step: TraceStep, layout: TensorLayout, cells: int) -> Bounds | None:
     """Whether as_strided of ``layout`` stays in a storage of so many cells; ``None`` for what torch refuses anyway."""
-    named = dict(step.keywords)
-    size, stride, *rest = (*step.args, named.get("size"), named.get("stride"), named.get("storage_offset"))
-    given = integers((rest[0] if len(step.args) > 2 else named.get("storage_offset"),))
-    size, stride = integers((size,)), integers((stride,))
-    offset = (*given, layout.offset)[0]
+    named = dict(zip(("self", "size", "stride", "storage_offset"), step.args, strict=False)) | dict(step.named)
+    size, stride = (integers((named.get(name),)) for name in ("size", "stride"))
+    offset = (*integers((named.get("storage_offset"),)), layout.offset)[0]
     if len(size) != len(stride) or min((*size, *stride, offset), default=0) < 0:
         return None
     return bounds(TensorLayout(size, stride, offset), cells)
 
 
-def _backwards(index: Index) -> str:
-    if any(isinstance(item, slice) and isinstance(item.step, int) and item.step < 0 for item in index):
-        return message("tensors.why.backwards")
-    return ""
+def _backwards(step: TraceStep) -> str:
+    index: Any = step.args[1] if len(step.args) > 1 else None
+    slices = [
+        item["slice"]
+        for item in (index if isinstance(index, list) else [index])
+        if isinstance(item, dict) and "slice" in item
+    ]
+    return message("tensors.why.backwards") if any((stride or 1) < 0 for _, _, stride in slices) else ""
 
 
-def _matmul(left: Shape, right: Shape) -> str:
-    if not left or not right or left[-1] == right[-2:][0]:
-        return ""
-    return message("tensors.why.matmul", left=float(left[-1]), right=float(right[-2:][0]))
-
-
-def _write(step: Call, inputs: Sequence[TraceStep], target: TensorLayout | None) -> str:
+def _write(step: TraceStep, inputs: Sequence[TraceStep]) -> str:
     """One cell written for several elements, or read after it was written; brackets or sizes that do not fit."""
+    target = step.target
     if target is None:
-        return _backwards(step.index or ())
+        return _backwards(step)
     if target.numel > limit("tensor_elements"):
         return ""  # neither cells nor what overlaps is worked out at this size
     if target.overlaps:
         return message("tensors.why.overlaps", strides=target.stride)
-    given = step.args[0] if step.args else None
-    if not isinstance(given, Slot):
-        return ""
-    value = inputs[given.number]
+    given = step.args[2 if step.operation == "write" else 1 :][:1]
+    match given:
+        case [{"slot": int() as slot}] if slot < len(inputs):
+            value = inputs[slot]
+        case _:
+            return ""
     wide = zip_longest(reversed(value.layout.shape), reversed(target.shape), fillvalue=1)
     if any(size not in (1, wanted) for size, wanted in wide):
         return message("tensors.why.fits", value=value.layout.shape, target=target.shape)

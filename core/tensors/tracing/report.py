@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core.limits import limit
-from core.messages import Message, message
+from core.messages import message
 from core.tensors.layout import TensorLayout, bounds
-from core.tensors.operations.table import find
-from core.tensors.operations.values import DType, MemoryFormat, Slot
 from core.tensors.parsing.asked import Asked
-from core.tensors.tracing.annotations import annotated
-from core.tensors.tracing.call import Call
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
 from core.tensors.tracing.refusals import gradient_reason, refusal_reason
-from core.tensors.tracing.steps import Block, Fact, Kind, Parameter, Piece, Saved, Scalar, Trace, TraceStep, Unread
+from core.tensors.tracing.steps import Fact, Parameter, Row, Trace, TraceStep, Unread
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Event: TypeAlias = Mapping[str, Any]
 
-
-_NOTES = {
-    "device": "tensors.note.device",
-    "size": "tensors.note.counted",
-}
+_NOTES = {"device": "tensors.note.device", "size": "tensors.note.counted", "rows": "tensors.note.rows"}
 """What is said of a run, by what it is about."""
+
+_NOTHING = TraceStep("start", TensorLayout((), ()), operation="x")
+"""Step 0 of a program that is given no tensor: a place without a storage."""
+
+_TENSOR = (
+    "layout",
+    "dtype",
+    "element_size",
+    "is_contiguous",
+    "storage",
+    "storage_bytes",
+    "values",
+    "storage_values",
+    "device",
+)
 
 
 class ForgedError(ValueError):
@@ -38,12 +49,19 @@ def trace_of(
 ) -> Trace:
     """The trace of a program from the events that its process reported, in their order.
 
-    stopped: why it did not end by itself, a sentence. Raises `ForgedError` for events that are none of the recorder's.
+    stopped: why it did not end by itself, a sentence. Raises ``ValueError`` for events that are none of the recorder's.
     """
     reader = _Report(text)
     for event in events:
         reader.read(event)
     return reader.trace(tuple(asked), tuple(notes), stopped)
+
+
+@cache
+def _checked(kind: type[Any]) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 class _Report:
@@ -52,7 +70,6 @@ class _Report:
     def __init__(self, text: str) -> None:
         self.text = text
         self.steps: list[TraceStep] = []
-        self.calls: list[Call] = []
         self.number: dict[int, int] = {}
         """Rows of the report → steps."""
         self.storages: dict[int, int] = {}
@@ -62,295 +79,159 @@ class _Report:
         self.most: list[int] = []
         self.facts: list[Fact] = []
         self.unread: Unread | None = None
-        self.sizes: dict[Any, dict[str, int]] = {}
-        """Of each call of a function, the sizes that annotations named."""
         self.version = ""
         self.notes: dict[str, None] = {}
         self.models: dict[str, dict[tuple[int, int], Parameter]] = {}
         """Of each module, its parameters by storage and offset."""
-        self.times: dict[int, int] = {}
-        """Steps of an iteration that further ones are like → how many there are of them in all."""
+        self.counted = 0
+        """Rows that are like others."""
         self.dropped = 0
-        """Bytes that such iterations allocated since the last step."""
+        """Bytes that iterations which are only counted allocated since the last step."""
 
     def read(self, event: Event) -> None:
-        match event.get("e"):
-            case "row":
+        match event:
+            case {"e": "row", "n": int() as row}:
+                if not self.steps and event["kind"] != "start":
+                    self._nothing()
                 self._row(event)
-            case "name":
-                at = self._step(event.get("n"))
-                self.steps[at] = replace(self.steps[at], name=_text(event, "name", 80))
-                if at:
-                    self.calls[at - 1] = replace(self.calls[at - 1], name=self.steps[at].name)
-            case "names" if self.steps:
-                names = {_short(name): self._step(row) for name, row in _pairs(event, "names")}
-                self.steps[-1] = replace(self.steps[-1], names=names)
-            case "again":
-                self._again(event)
-            case "freed":
+                self.number[row] = len(self.steps) - 1
+            case {"e": "refused"}:
+                if not self.steps:
+                    self._nothing()
+                inputs = self._steps(event["inputs"])
+                tried = _fields(self.steps[(*inputs, 0)[0]], _TENSOR)
+                self._row({"kind": "refused", **tried, **event})
+            case {"e": "name", "n": row, "name": str() as name}:
+                (at,) = self._steps([row])
+                self.steps[at] = replace(self.steps[at], name=name[:80])
+            case {"e": "names"} if self.steps:
+                names: dict[str, int] = event["names"]
+                steps = {name[:80]: at for name, at in zip(names, self._steps(names.values()), strict=True)}
+                self.steps[-1] = replace(self.steps[-1], names=steps)
+            case {"e": "again", "n": int() as first, "from": int() as start, "rows": int() as rows}:
+                self.counted += rows
+                if not 0 < rows <= self.counted <= limit("program_report_values"):
+                    raise ForgedError("rows")
+                for row, at in enumerate(self._steps(range(first, first + rows)), start):
+                    self.number[row] = at
+                    self.steps[at] = replace(self.steps[at], times=self.steps[at].times + 1)
+                self.dropped += int(event["total"])
                 self._freed(event)
-            case "fact" | "print":
-                holds = event.get("holds")
-                line, value = _integer(event, "line"), _text(event, "value", 20_000)
-                value += "…" if event.get("cut") is True else ""
-                self.facts.append(Fact(line, _text(event, "text", 400), value, holds if holds is not None else None))
-            case "typed":
-                self._typed(event)
-            case "refused":
-                self._refused(event)
-            case "error":
-                self._error(event)
-            case "note":
-                if (about := event.get("about")) in _NOTES:
-                    self.notes[about] = None
-            case "caught":
-                kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
+            case {"e": "freed"}:
+                self._freed(event)
+            case {"e": "fact" | "print", **rest}:
+                line, text, value, holds = _checked(Fact).validate_python(
+                    (rest["line"], rest["text"], rest["value"], rest.get("holds"))
+                )
+                self.facts.append(Fact(line, text[:400], value[:20_000] + "…" * (rest.get("cut") is True), holds))
+            case {"e": "error", "type": str() as kind, "message": str() as error, "line": int() as line}:
+                self._error(kind[:80], error[:4_000], line)
+            case {"e": "note", "about": about} if about in _NOTES:
+                self.notes[about] = None
+            case {"e": "caught", "type": str() as kind, "message": str() as error, "line": int() as line}:
                 if self.steps and self.steps[-1].kind == "refused" and not self.steps[-1].error_type:
-                    self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
+                    self.steps[-1] = replace(self.steps[-1], error_type=kind[:80], error_message=error[:4_000])
                 said = next(iter(error.strip().splitlines()), "")[:200]
-                text = message("tensors.annotation.caught", name=_text(event, "name", 80) or kind)
-                self.facts.append(Fact(_integer(event, "line"), text, f"{kind}: {said}"))
-            case "model":
-                self._model(event)
-            case "end":
-                self.version = _text(event, "torch", 40) if "torch" in event else ""
+                text = message("tensors.annotation.caught", name=str(event.get("name") or kind)[:80])
+                self.facts.append(Fact(line, text, f"{kind[:80]}: {said}"))
+            case {"e": "model", "parameters": parameters}:
+                for one in _checked(tuple[Parameter, ...]).validate_python(parameters)[:1_000]:
+                    self.models.setdefault(one.module, {})[one.at] = one
+            case {"e": "end"}:
+                self.version = str(event.get("torch", ""))[:40]
+            case {"e": "row" | "refused" | "name" | "again" | "error" | "model" | "fact" | "print" | "caught"}:
+                raise ForgedError(str(event)[:80])
             case _:
                 pass
 
     # -------------------------------------------------------------------------------------------------- steps
 
-    def _step(self, row: Any) -> int:
-        if not isinstance(row, int) or row not in self.number:
-            raise ForgedError(f"row {str(row)[:20]} is none of those before")
-        return self.number[row]
+    def _steps(self, rows: Any) -> tuple[int, ...]:
+        """The steps of rows. Raises ``KeyError`` for one that was not reported."""
+        return tuple(self.number[row] for row in rows)
 
     def _row(self, event: Event) -> None:
-        kind = cast(Kind, event.get("kind"))
-        if kind not in ("start", "same", "view", "copy", "write"):
-            raise ForgedError("kind")
-        if not self.steps and kind != "start":
-            self._nothing()
-        call = self._call(event)
-        layout, item = _layout(event), _integer(event, "item")
-        nbytes = _integer(event, "bytes")
-        if item not in (1, 2, 4, 8, 16) or not bounds(layout, nbytes // item).inside:
+        """Add a step: of a tensor that a call gave or wrote, or of a call that torch refused."""
+        row: Row = _checked(Row).validate_python(event)
+        for layout in (row.layout, *(piece.layout for piece in row.pieces), row.target or row.layout):
+            sizes = (*layout.shape, *layout.stride, layout.offset)
+            if min(sizes) < 0 or len(sizes) > 129 or math.prod(max(size, 1) for size in layout.shape) >= 1 << 60:
+                raise ForgedError("layout")
+        refused, start = row.kind == "refused", row.kind == "start"
+        if not refused and not bounds(row.layout, row.storage_elements).inside:
             raise ForgedError("a tensor outside of its storage")
-        storage = _integer(event, "storage")
-        new = storage not in self.storages
-        at = self.storages.setdefault(storage, len(self.storages))
-        self.live.pop(-1 - storage, None)
-        total, kept = _integer(event, "total"), _integer(event, "kept")
-        if new and kind == "copy" and not total and call.operation.name in ("new", "given"):
-            total = kept = nbytes
-        inside = max(total - kept, 0)
-        before = (self.steps[-1].bytes_total if self.steps else 0) + self.dropped
-        self.dropped = 0
-        self._hold(nbytes if kind == "start" else _integer(event, "peak"))
-        self.number[_integer(event, "n")] = len(self.steps)
-        dtype = _text(event, "dtype", 24)
-        taken = [self.steps[number] for number in call.inputs]
-        verdict = view_verdict(call.operation.name, taken, layout.shape, dtype) if taken and kind != "write" else None
-        keeps: list[Saved] = []
-        for entry in _list(event, "keeps"):
-            number, size, operation, name = entry
-            self.live[self.storages.get(int(number), -1 - int(number))] = int(size)
-            keeps.append(Saved(int(number), int(size), _short(operation), _short(name)))
-        self.steps.append(
-            TraceStep(
-                number=len(self.steps),
-                kind=kind,
-                source=call.source,
-                expression=call.expression,
-                operation=call.operation.name,
-                inputs=call.inputs,
-                layout=layout,
-                dtype=dtype,
-                element_size=item,
-                is_contiguous=event.get("contiguous") is True,
-                storage=at,
-                storage_elements=nbytes // item,
-                bytes_allocated=nbytes if new else 0,
-                bytes_total=before + (total if kind != "start" else 0) + max(kept - total, 0),
-                values=_numbers(event, "values"),
-                storage_values=_numbers(event, "cells"),
-                bytes_inside=inside if kind != "start" else 0,
-                bytes_peak=_integer(event, "peak"),
-                freed=tuple(Block(_short(name), int(size)) for name, size in _list(event, "freed")),
-                line=call.line,
-                pieces=tuple(
-                    Piece(_layout(piece), piece.get("contiguous") is True, _numbers(piece, "values"))
-                    for piece in _list(event, "pieces")
-                ),
-                picked=event["picked"] if isinstance(event.get("picked"), int) else None,
-                names=self.steps[-1].names if self.steps else {},
-                verdict=verdict,
-                reason=reason(call, kind, taken, layout, dtype, verdict) if kind != "start" else "",
-                device=_text(event, "device", 24),
-                moved=_integer(event, "moved"),
-                asks_gradient=event.get("asks") is True,
-                keeps=tuple(keeps),
-                flops=_integer(event, "flops"),
-                **(self._write(event) if kind == "write" else {}),
-            )
-        )
-        if len(self.steps) > 1:
-            self.calls.append(call)
-        self.live[at] = nbytes
-
-    def _again(self, event: Event) -> None:
-        """A further iteration of a loop was like the one that is known."""
-        first, rows = _integer(event, "n"), _integer(event, "rows")
-        for row in range(first, first + min(rows, len(self.steps))):
-            at = self._step(row)
-            self.times[at] = self.times.get(at, 1) + 1
-        self.dropped += _integer(event, "total")
-        self._freed(event)
-
-    def _freed(self, event: Event) -> None:
-        for number in _integers(event, "storages"):
-            self.live.pop(self.storages.get(number, -1 - number), None)
-
-    def _nothing(self) -> None:
-        """Step 0 of a program that is given no tensor: a place without a storage."""
-        layout = TensorLayout((), ())
-        self._hold(0)
-        self.steps.append(TraceStep(0, "start", "", "", "x", (), layout, "float32", 4, True, -1, 1, 0, 0, (), ()))
-
-    def _write(self, event: Event) -> dict[str, Any]:
-        changed = tuple(self._step(row) for row in _list(event, "changed"))
-        after = tuple(_scalars(values) for values in _list(event, "after"))
-        cell, times = _integers(event, "fullest")
-        return {
-            "written": tuple(_integers(event, "written")),
-            "touched": _integer(event, "touched"),
-            "changed": changed,
-            "after": after,
-            "updates": _integer(event, "updates"),
-            "fullest": (cell, times),
-        }
-
-    def _hold(self, peak: int) -> None:
-        """Put down what lives once the last step is done, and the most that is there during the next one."""
+        new = row.storage not in self.storages and not refused
+        at = row.storage if refused else self.storages.setdefault(row.storage, len(self.storages))
+        if not refused:
+            self.live.pop(-1 - row.storage, None)
         if self.steps:
             self.held.append(dict(self.live))
-        self.most.append((sum(self.held[-1].values()) if self.held else 0) + peak)
-
-    def _call(self, event: Event) -> Call:
-        name, form = _text(event, "op", 80), _text(event, "form", 16)
-        args = [_value(item) for item in _list(event, "args")]
-        index: Any = None
-        if form in ("index", "write") and len(args) > 1 and name in ("indexing", "picking", "write"):
-            index = args[1] if isinstance(event["args"][1], list) else (args[1],)
-            args = args[2:]
-        elif form in ("method", "property", "unary") or (form == "write" and name == "update"):
-            args = args[1:]
-        start, end = _integers(event, "at")
-        return Call(
-            find(form, name),
-            form,
-            tuple(self._step(row) for row in _list(event, "inputs")),
-            _text(event, "source", 4_000),
-            _text(event, "expression", 4_000),
-            _integer(event, "line"),
-            tuple(args),
-            tuple((_short(key), _value(value)) for key, value in _pairs(event, "named")),
-            index=index,
-            pick=event["picked"] if isinstance(event.get("picked"), int) else None,
-            symbol=_text(event, "symbol", 4),
-            at=(start, end),
+        peak = row.storage_bytes if start else row.bytes_peak
+        self.most.append(sum(self.live.values()) + peak)
+        before = self.steps[-1] if self.steps else _NOTHING
+        total = 0 if start else max(row.bytes_asked, row.bytes_kept)
+        inputs = self._steps(row.inputs)
+        step = TraceStep(
+            **_fields(row, [one.name for one in fields(Row) if one.name not in ("inputs", "changed", "storage")]),
+            number=len(self.steps),
+            inputs=inputs,
+            changed=self._steps(row.changed),
+            storage=at,
+            bytes_allocated=row.storage_bytes if new else 0,
+            bytes_total=before.bytes_total + self.dropped + total,
+            names=before.names,
         )
+        self.dropped = 0
+        taken = [self.steps[number] for number in inputs]
+        if refused:
+            verdict, why = refusal_reason(step, taken)
+            step = replace(step, verdict=verdict, reason=why)
+            self.steps.append(replace(step, fixes=fixes(self.text, step, taken[0] if taken else self.steps[0])))
+            return
+        step = replace(step, verdict=view_verdict(step, taken))
+        self.steps.append(replace(step, reason="" if start else reason(step, taken)))
+        for saved in row.keeps:
+            self.live[self.storages.get(saved.storage, -1 - saved.storage)] = saved.bytes
+        self.live[at] = row.storage_bytes
+
+    def _freed(self, event: Event) -> None:
+        for number in event.get("storages", ()):
+            self.live.pop(self.storages.get(number, -1 - int(number)), None)
+
+    def _nothing(self) -> None:
+        self.most.append(0)
+        self.steps.append(_NOTHING)
 
     # ------------------------------------------------------------------------------------------------ the end
 
-    def _typed(self, event: Event) -> None:
-        """An annotation such as ``Float[Tensor, "batch seq"]``, held against the shape of what it is for."""
-        written = _text(event, "annotation", 200)
-        kind, _, rest = written.partition("[")
-        quoted = rest.split("'")
-        for name, shape in _pairs(event, "shapes"):
-            step = next((step for step in reversed(self.steps) if step.name == name), None)
-            if len(quoted) == 3 and step is not None:
-                sizes, found = self.sizes.setdefault(str(event.get("scope")), {}), tuple(map(int, shape))
-                wrong = annotated(kind.rpartition(".")[2], quoted[1], found, step.dtype, sizes)
-                text = f"{name}: {kind}[{quoted[1].strip()}]"
-                value = wrong or message("tensors.annotation.shape", shape=found)
-                self.facts.append(Fact(_integer(event, "line"), text, value, not wrong))
-
-    def _refused(self, event: Event) -> None:
-        if not self.steps:
-            self._nothing()
-        call = self._call(event)
-        self._hold(_integer(event, "peak"))
-        tried = self.steps[call.inputs[0] if call.inputs else 0]
-        taken = [self.steps[number] for number in call.inputs]
-        target = event.get("target")
-        verdict, why = refusal_reason(call, taken, None if target is None else _layout(target))
-        total = _integer(event, "total")
-        self.steps.append(
-            replace(
-                tried,
-                number=len(self.steps),
-                kind="refused",
-                source=call.source,
-                expression=call.expression,
-                operation=call.operation.name,
-                inputs=call.inputs,
-                line=call.line,
-                name="",
-                names=self.steps[-1].names,
-                bytes_allocated=0,
-                bytes_total=self.steps[-1].bytes_total + total,
-                bytes_inside=total,
-                freed=tuple(Block(_short(name), int(size)) for name, size in _list(event, "freed")),
-                verdict=verdict,
-                reason=why,
-                fixes=fixes(self.text, call, tried, verdict),
-                pieces=(),
-                picked=None,
-                written=(),
-                changed=(),
-                after=(),
-                keeps=(),
-                flops=0,
-            )
-        )
-        self.calls.append(call)
-
-    def _error(self, event: Event) -> None:
-        kind, error = _text(event, "type", 80), _text(event, "message", 4_000)
-        line = min(max(_integer(event, "line"), 1), self.text.count("\n") + 1)
+    def _error(self, kind: str, error: str, line: int) -> None:
+        line = min(max(line, 1), self.text.count("\n") + 1)
         if self.steps and self.steps[-1].kind == "refused":
             self.steps[-1] = replace(self.steps[-1], error_type=kind, error_message=error)
         elif kind != "AssertionError" or not any(fact.holds is False for fact in self.facts[-1:]):
-            text = self.text.split("\n")[line - 1].strip()[:200]
             why = message("tensors.problem.values") if kind == "TooLarge" else f"{kind}: {error}" if error else kind
-            self.unread = Unread(line, text, why)
+            self.unread = self._line(line, why)
 
-    def _model(self, event: Event) -> None:
-        module = _text(event, "name", 80)
-        rows = self.models.setdefault(module, {})
-        for row in _list(event, "parameters")[:1_000]:
-            storage, offset = _integers(row, "at")
-            rows[storage, offset] = Parameter(
-                module,
-                _text(row, "name", 200),
-                tuple(_integers(row, "shape")),
-                _text(row, "dtype", 24),
-                _integer(row, "bytes"),
-                row.get("trained") is True,
-                _integer(row, "grad"),
-                tuple((_short(key), _integer(row["state"], key)) for key, _ in _pairs(row, "state")),
-            )
+    def _line(self, line: int, why: str) -> Unread:
+        return Unread(line, self.text.split("\n")[line - 1].strip()[:200], why)
 
     def trace(self, asked: tuple[Asked, ...], notes: tuple[str, ...], stopped: str) -> Trace:
         if not self.steps:
             self._nothing()
-        self.held.append({**self.live, **_own(self.steps[-1])})
+        last = self.steps[-1]
+        # The storage of the result is shown, so it counts.
+        self.held.append({**self.live, **({last.storage: last.storage_bytes} if last.storage >= 0 else {})})
         if stopped and self.unread is None:
-            line = self.steps[-1].line
-            self.unread = Unread(max(line, 1), self.text.split("\n")[max(line, 1) - 1].strip()[:200], stopped)
+            self.unread = self._line(min(max(last.line, 1), self.text.count("\n") + 1), stopped)
         steps = [
-            replace(step, keeps=tuple(map(self._located, step.keeps)), times=self.times.get(step.number, 1))
+            replace(
+                step,
+                keeps=tuple(
+                    saved._replace(storage=self.storages.get(saved.storage, -1 - saved.storage)) for saved in step.keeps
+                ),
+            )
+            if step.keeps
+            else step
             for step in self.steps
         ]
         if steps[-1].kind == "refused" and not steps[-1].reason:
@@ -362,8 +243,7 @@ class _Report:
             self.text,
             tuple(steps),
             self.version,
-            tuple(self.calls),
-            (*notes, *_note_texts(self.notes)),
+            (*notes, *(message(_NOTES[about]) for about in self.notes)),
             "size" in self.notes,
             held=tuple(self.held),
             at_once=tuple(  # torch’s allocator has no events of tensors that are only counted
@@ -375,112 +255,6 @@ class _Report:
             parameters=tuple(parameters.values()),
         )
 
-    def _located(self, saved: Saved) -> Saved:
-        """``saved`` with the storage by its first appearance in a step, also in a later one."""
-        return replace(saved, storage=self.storages.get(saved.storage, -1 - saved.storage))
 
-
-def _note_texts(about: Iterable[str]) -> list[Message]:
-    return [message(_NOTES[key]) for key in about]
-
-
-def _own(step: TraceStep) -> dict[int, int]:
-    """The storage of the result, which is shown."""
-    return {step.storage: step.storage_elements * step.element_size} if step.storage >= 0 else {}
-
-
-# ---------------------------------------------------------------------------------------------- checked values
-
-
-def _integer(event: Event, name: str) -> int:
-    value = event.get(name, 0)
-    if not isinstance(value, int) or not -1 <= value < 1 << 60:
-        raise ForgedError(name)
-    return int(value)
-
-
-def _text(event: Event, name: str, most: int) -> str:
-    value = event.get(name)
-    if not isinstance(value, str):
-        raise ForgedError(name)
-    return value[:most]
-
-
-def _short(value: Any) -> str:
-    return str(value)[:80]
-
-
-def _list(event: Event, name: str) -> list[Any]:
-    value = event.get(name, [])
-    if not isinstance(value, list):
-        raise ForgedError(name)
-    return cast("list[Any]", value)
-
-
-def _pairs(event: Event, name: str) -> Iterable[tuple[str, Any]]:
-    value = event.get(name, {})
-    if not isinstance(value, dict):
-        raise ForgedError(name)
-    return cast("dict[str, Any]", value).items()
-
-
-def _integers(event: Event, name: str) -> list[int]:
-    values = _list(event, name)
-    if not all(isinstance(value, int) and -1 <= value < 1 << 60 for value in values):
-        raise ForgedError(name)
-    return values
-
-
-def _numbers(event: Event, name: str) -> tuple[Scalar, ...]:
-    return _scalars(_list(event, name))
-
-
-def _scalars(values: Any) -> tuple[Scalar, ...]:
-    if not isinstance(values, list) or len(cast("list[Any]", values)) > limit("storage_cells_drawn"):
-        raise ForgedError("values")
-    return tuple(map(_scalar, cast("list[Any]", values)))
-
-
-def _scalar(value: Any) -> Scalar:
-    match value:
-        case int() | float():
-            return value
-        case [int() | float() as real, int() | float() as imaginary]:
-            return complex(real, imaginary)
-        case _:
-            raise ForgedError("value")
-
-
-def _layout(event: Any) -> TensorLayout:
-    if not isinstance(event, dict):
-        raise ForgedError("layout")
-    whole = cast("dict[str, Any]", event)
-    shape, stride = _integers(whole, "shape"), _integers(whole, "stride")
-    if len(shape) != len(stride) or min((*shape, *stride), default=0) < 0 or len(shape) > 64:
-        raise ForgedError("layout")
-    if math.prod(max(size, 1) for size in shape) >= 1 << 60:
-        raise ForgedError("layout")
-    return TensorLayout(tuple(shape), tuple(stride), _integer(whole, "offset"))
-
-
-def _value(value: Any) -> Any:
-    """An argument as the explanations take it."""
-    match value:
-        case bool() | int() | float() | str() | None:
-            return value
-        case list():
-            return tuple(map(_value, cast("list[Any]", value)))
-        case {"list": list()}:
-            return tuple(map(_value, cast("list[Any]", value["list"])))
-        case {"slot": int() as number}:
-            return Slot(number)
-        case {"dtype": str() as name}:
-            return DType(name.removeprefix("torch.")[:24])
-        case {"memory_format": str() as name}:
-            return MemoryFormat(name.removeprefix("torch.")[:24])
-        case {"slice": [start, stop, step]}:
-            return slice(*(part if isinstance(part, int) else None for part in (start, stop, step)))
-        case {"dots": _}:
-            return ...
-        case _:
-            return None
+def _fields(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

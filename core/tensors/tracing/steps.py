@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, overload
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, overload
 
+from annotated_types import Interval, MaxLen
+
+from core.limits import limit
 from core.tensors.layout import TensorLayout
 from core.tensors.parsing.asked import Asked
-from core.tensors.tracing.call import Call
 from core.tensors.view_rule import ViewVerdict
 
 Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
 Scalar: TypeAlias = int | float | bool | complex
+Whole: TypeAlias = Annotated[int, Interval(ge=-1, lt=1 << 60)]
+Word: TypeAlias = Annotated[str, MaxLen(200)]
+Line: TypeAlias = Annotated[str, MaxLen(20_000)]
+Scalars: TypeAlias = Annotated[tuple[Scalar, ...], MaxLen(limit("storage_cells_drawn"))]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A block of memory that an operation allocated and freed again. by: torch's name of the part that asked for it."""
 
-    by: str
-    bytes: int
+    by: Word
+    bytes: Whole
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """What a line said. text: what was asked; value: the answer; holds: of ``assert``, ``None`` for what is shown."""
 
     line: int
@@ -33,13 +37,12 @@ class Fact:
     holds: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
 
     layout: TensorLayout
     is_contiguous: bool
-    values: tuple[Scalar, ...]
+    values: Scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +59,36 @@ class Remedy:
     reorders: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """What an operation saves for backward.
 
     storage: where it lies, below 0 for one that no step shows. by: torch's name of the operation; name: of the tensor
     in it.
     """
 
-    storage: int
-    bytes: int
-    by: str
-    name: str
+    storage: Whole
+    bytes: Whole
+    by: Word
+    name: Word
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A tensor that is trained, at the end of a program.
 
-    module: the name of its module, empty for none. name: in it. gradient_bytes: of its gradient. states: what
-    optimizers keep for it, by name, in bytes.
+    module: the name of its module, empty for none. name: in it. at: its storage and offset there. gradient_bytes: of
+    its gradient. states: what optimizers keep for it, by name, in bytes.
     """
 
-    module: str
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
+    module: Word
+    name: Word
+    at: tuple[Whole, Whole]
+    shape: tuple[Whole, ...]
+    dtype: Word
+    bytes: Whole
     is_trained: bool
-    gradient_bytes: int
-    states: tuple[tuple[str, int], ...]
+    gradient_bytes: Whole
+    states: tuple[tuple[Word, Whole], ...]
 
     @property
     def state_bytes(self) -> int:
@@ -93,79 +96,105 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceStep:
-    """One step of a trace; sizes, strides and offsets in elements, memory in bytes.
+class Row:
+    """What the process that ran a program reports of one call; sizes, strides and offsets in elements.
 
     kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
     ``copy`` (a new storage), ``write`` (values written in place) or ``refused`` (torch raised an error).
-    source: the text of this step; expression: the text of its line up to and including it; line: counted from 1, 0
-    for the start. name: the name bound to its tensor, empty for none. names: what stands for tensors
-    once it is done, and for those of which steps. inputs: the steps it reads, none for
-    torch.zeros and its like.
+    source: the text of this call; expression: the text of its line up to and including it; line: counted from 1, 0
+    for the start. operation: torch's name; form: how it is written, as in `CallText`; symbol: its operator. args and
+    named: its arguments, the tensor it works on with them, as JSON; ``{"slot": 0}`` is the first of its inputs.
+    inputs: the rows it reads, none for torch.zeros and its like.
     layout, dtype, element_size, storage: of the resulting tensor; for ``write`` of the tensor written through, and
-    for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
-    storage: number of the storage by first appearance, 0 is that of x; storage_elements: its length in elements of
-    this dtype.
-    bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_inside: what the
-    operation allocated besides and gave back before it returned; freed: these blocks. bytes_peak: the most of both
-    that was there at once. bytes_total: all that the steps after the start have allocated up to here, either way.
-    values: the first elements in logical order; storage_values: the first cells of the storage, both after the step
+    for ``refused`` of the tensor the operation was tried on (the start where it was tried on none). storage_bytes: of
+    the whole storage. device: where the tensor lies; moved: bytes that went from one device to another.
+    bytes_asked: all that the call allocated; bytes_kept: what of it is there afterwards; bytes_peak: the most of it
+    that was there at once; freed: the blocks that it gave back before it returned.
+    values: the first elements in logical order; storage_values: the first cells of the storage, both after the call
     and at most as many as are drawn.
-    pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
-    written: storage cells written, none where they are only counted; touched: how many. changed: the earlier steps
+    pieces: all tensors that a split made, empty for other operations; picked: which of them the program goes on with.
+    written: storage cells written, none where they are only counted; touched: how many. changed: the earlier rows
     whose tensors see the write, the one written through included, and after: their first elements after it, in the
     same order. updates: elements written, more than cells where elements overlap; fullest: the cell written most
-    often, and how often.
+    often, and how often. target: what a refused write would have written to, where that is known.
+    asks_gradient: whether backward reaches it. keeps: what the operation saves for backward. flops: what its products
+    compute, forward or backward.
+    """
+
+    kind: Kind
+    layout: TensorLayout
+    source: Line = ""
+    expression: Line = ""
+    operation: Word = ""
+    form: Word = ""
+    symbol: Word = ""
+    line: Whole = 0
+    args: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    inputs: tuple[int, ...] = ()
+    dtype: Word = "float32"
+    element_size: Literal[1, 2, 4, 8, 16] = 4
+    is_contiguous: bool = True
+    storage: Whole = -1
+    storage_bytes: Whole = 0
+    device: Word = "cpu"
+    moved: Whole = 0
+    bytes_asked: Whole = 0
+    bytes_kept: Whole = 0
+    bytes_peak: Whole = 0
+    freed: tuple[Block, ...] = ()
+    values: Scalars = ()
+    storage_values: Scalars = ()
+    pieces: tuple[Piece, ...] = ()
+    picked: int | None = None
+    written: tuple[Whole, ...] = ()
+    touched: Whole = 0
+    changed: tuple[int, ...] = ()
+    after: tuple[Scalars, ...] = ()
+    updates: Whole = 0
+    fullest: tuple[Whole, Whole] = (0, 0)
+    target: TensorLayout | None = None
+    asks_gradient: bool = False
+    keeps: tuple[Saved, ...] = ()
+    flops: Whole = 0
+
+    @property
+    def storage_elements(self) -> int:
+        """The length of the storage in elements of this dtype."""
+        return self.storage_bytes // self.element_size
+
+    @property
+    def bytes_inside(self) -> int:
+        """What the operation allocated besides its result and gave back before it returned."""
+        return max(self.bytes_asked - self.bytes_kept, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep(Row):
+    """One step of a trace: a row whose inputs and storages are those of the trace, and what follows from it.
+
+    number: of the step; storage: by first appearance, 0 is that of x. bytes_allocated: new storage this step keeps; 0
+    for everything but copies and the start. bytes_total: all that the steps after the start have allocated up to here.
+    name: the name bound to its tensor, empty for none. names: what stands for tensors once it is done, and for those
+    of which steps.
     verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
     (ravel copies whatever is not contiguous, even where a view would work).
     error_type, error_message: torch's own, when refused.
     reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
     fixes: expressions that work instead, those that copy least first.
-    device: where the tensor lies; moved: bytes that went from one device to another.
-    asks_gradient: whether backward reaches it. keeps: what the operation saves for backward. flops: what its products
-    compute, forward or backward. times: how many iterations of a loop, all alike, the step stands for.
+    times: how many iterations of a loop, all alike, the step stands for.
     """
 
-    number: int
-    kind: Kind
-    source: str
-    expression: str
-    operation: str
-    inputs: tuple[int, ...]
-    layout: TensorLayout
-    dtype: str
-    element_size: int
-    is_contiguous: bool
-    storage: int
-    storage_elements: int
-    bytes_allocated: int
-    bytes_total: int
-    values: tuple[Scalar, ...]
-    storage_values: tuple[Scalar, ...]
-    bytes_inside: int = 0
-    bytes_peak: int = 0
-    freed: tuple[Block, ...] = ()
-    line: int = 0
+    number: int = 0
+    bytes_allocated: int = 0
+    bytes_total: int = 0
     name: str = ""
-    pieces: tuple[Piece, ...] = ()
-    picked: int | None = None
-    written: tuple[int, ...] = ()
-    touched: int = 0
-    changed: tuple[int, ...] = ()
     names: Mapping[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
-    after: tuple[tuple[Scalar, ...], ...] = ()
-    updates: int = 0
-    fullest: tuple[int, int] = (0, 0)
     verdict: ViewVerdict | None = None
     error_type: str = ""
     error_message: str = ""
     reason: str = ""
     fixes: tuple[Remedy, ...] = ()
-    device: str = "cpu"
-    moved: int = 0
-    asks_gradient: bool = False
-    keeps: tuple[Saved, ...] = ()
-    flops: int = 0
     times: int = 1
 
     @property
@@ -231,18 +260,17 @@ def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
 class Trace(Sequence[TraceStep]):
     """All steps of one expression; the first is x itself, the last is the result or the refusal.
 
-    calls: that of every step after the first. notes: what was left out of the
-    text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
-    are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
-    facts: what lines said that are no tensors. unread: the line that is not run, and why; the steps are those before
-    it. asked: names that nothing in the text defines, and what they stand for. parameters: of modules, and leaves of
-    the program that ask for a gradient.
+    notes: what was left out of the text, a sentence each. counted: the tensors are too large to be made; layouts and
+    bytes are torch's own, and there are no values. suits: the dtype of x with which torch runs the step that it
+    refuses with this one, empty for none. facts: what lines said that are no tensors. unread: the line that is not run,
+    and why; the steps are those before it. asked: names that nothing in the text defines, and what they stand for.
+    held: bytes of each storage that lives once a step is done. at_once: the most that is there during each step.
+    parameters: of modules, and leaves of the program that ask for a gradient.
     """
 
     text: str
     steps: tuple[TraceStep, ...]
     torch_version: str
-    calls: tuple[Call, ...] = ()
     notes: tuple[str, ...] = ()
     counted: bool = False
     suits: str = ""

@@ -27,7 +27,7 @@ def inside(trace: Trace, step: TraceStep) -> list[Message]:
 
 def _operands(trace: Trace, step: TraceStep) -> Message | None:
     """Which operands a matmul copies, and why; None where something else is copied."""
-    is_matmul = step.operation == "matmul" or trace.calls[step.number - 1].symbol == "@"
+    is_matmul = step.operation == "matmul" or step.symbol == "@"
     if not is_matmul or step.kind == "refused" or len(step.inputs) != 2:
         return None
     taken = [trace.steps[number] for number in step.inputs]
