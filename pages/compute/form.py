@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from core.fields import Field, choice, optional, slider, switch
-from core.limits import limit
+from core.fields import choice, optional, slider, switch
 from core.messages import message
-from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
 from core.units import parse_quantity
@@ -20,7 +18,6 @@ GROUPS: Groups = {
     message("compute.group.run"): {
         "whole": message("compute.panel.whole"),
         "moves": message("compute.panel.moves"),
-        "actuals": message("compute.panel.actuals"),
         "runs": message("compute.panel.runs"),
     },
     message("compute.group.model"): {
@@ -73,18 +70,6 @@ FFN = choice(
     "ffn", message("compute.field.ffn"), ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN
 )
 
-LOG = Field(
-    "log",
-    message("compute.field.log"),
-    "",
-    read_log,
-    "lines",
-    part=_SHOWN,
-    max_chars=limit("spec_chars"),
-    omit_if_empty=True,
-)
-"""A log that is short enough for a link."""
-
 FORM = plan_form(
     "c",
     RATE,
@@ -95,6 +80,5 @@ FORM = plan_form(
     FUSED,
     WINDOWED,
     FFN,
-    LOG,
     *PANELS.values(),
 )

@@ -31,7 +31,6 @@ from pages.common.theme import TOKENS
 from pages.memory.activations import activations_panel
 from pages.memory.finetuning import draw_largest
 from pages.memory.form import GROUPS
-from pages.memory.launch import launch_panel
 from pages.memory.optimizers import optimizers_panel
 from pages.memory.parallel import parallel_panel
 from pages.memory.policy import precision_panel
@@ -47,7 +46,6 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "post": post_training_panel,
     "step": step_panel,
     "acts": activations_panel,
-    "launch": launch_panel,
     "serve": serving_panel,
     DOWNLOADS.id: lambda inputs, _: download_panel(inputs, texts_as_given(inputs.reading.texts)),
 }

@@ -165,22 +165,3 @@ def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
     elif h.optimizer.name in ("Adam", "AdamW"):
         found = {"foreach": foreach_update(memory)}
     return {what: step for what, step in found.items() if step.value > h.total}
-
-
-# ------------------------------------------------------------------------------ launch settings
-
-
-def launched(h: MemoryEstimate) -> Message:
-    """Return what the lines for TRL train, and how a step is made."""
-    t, layout = h.plan.trained, h.layout
-    ranks, micro_batch, rounds = (float(n) for n in (layout.data, layout.micro_batch, layout.micro_batches))
-    return pick_message(
-        "memory.launch.adapters" if t.adapters else "memory.launch.all",
-        rank=float(t.rank),
-        frozen=t.frozen,
-        ranks=ranks,
-        micro_batch=micro_batch,
-        rounds=rounds,
-        sequences=ranks * micro_batch * rounds,
-        length=float(h.plan.seq_len),
-    )

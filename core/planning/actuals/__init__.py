@@ -1,1 +1,0 @@
-"""What a running job has logged, and what it says of its plan."""

@@ -1,1 +1,0 @@
-"""A running job against its plan, in sentences and a chart."""
