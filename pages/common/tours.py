@@ -116,10 +116,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel(message("tour.parallel.near"), "near", _SOUGHT),
         _panel(message("tour.parallel.sizes"), "sizes", _SOUGHT),
     ),
-    WHAT_IF.id: (
-        *(Stop(name, fields) for name, fields in _BOARDS[:4]),
-        _panel(message("tour.what_if.table"), "table", _BOARDS[0][1]),
-    ),
+    WHAT_IF.id: (*(Stop(name, fields) for name, fields in _BOARDS),),
     COMPARE.id: (
         Stop(message("tour.compare.three")),
         Stop(message("tour.compare.first"), {"base": "1"}),

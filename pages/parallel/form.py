@@ -19,7 +19,6 @@ GROUPS: Groups = {
         "sizes": message("parallel.panel.sizes"),
     },
     message("parallel.group.evidence"): {
-        "runs": message("parallel.panel.runs"),
         "proof": message("parallel.panel.proof"),
     },
     message("parallel.group.export"): {DOWNLOADS.id: DOWNLOADS.label},

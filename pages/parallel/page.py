@@ -26,7 +26,7 @@ from pages.parallel.evidence import draw_step, evidence_panel
 from pages.parallel.form import GROUPS
 from pages.parallel.inputs import SearchInputs, draw_question, read_inputs
 from pages.parallel.neighbours import cluster_sizes_panel, launch_panel, neighbours_panel
-from pages.parallel.published import measured_steps_panel, published_layouts_panel
+from pages.parallel.published import measured_steps_panel
 from pages.parallel.search_space import draw_space, search_space_panel
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
@@ -35,7 +35,6 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "launch": launch_panel,
     "space": search_space_panel,
     "sizes": cluster_sizes_panel,
-    "runs": published_layouts_panel,
     "proof": measured_steps_panel,
     DOWNLOADS.id: lambda inputs, a: download_panel(inputs, texts_as_given(a.texts), of_layout=a.at is not None),
 }

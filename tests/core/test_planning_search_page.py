@@ -21,7 +21,7 @@ from core.planning.plan import parse_batch, parse_range
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.sensitivity import cluster_results, layout_texts, made_own
 from core.search.fastest import searched
-from core.search.neighbours import compare_published, neighbours
+from core.search.neighbours import neighbours
 from core.search.placement import groups, place_of, rank_at, timeline, timeline_of
 from core.search.request import LayoutResult, Range, SearchRequest, SearchResult, explain
 from core.step_time.calibration.fit import kept
@@ -384,17 +384,6 @@ def test_more_accelerators_never_take_longer() -> None:
     late = sure[3].answer.range_of("days").high
     assert search_text.sizes_text(sure, late, None)[-1].values["accelerators"] == sure[3].accelerators
     assert search_text.sizes_text(sure, days[2], None)[-1].values.get("accelerators") != enough, "50% is not 90%"
-
-
-def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
-    rows = compare_published()
-    assert len(rows) == 6
-    for row in rows:
-        assert row.best is not None
-        assert row.best.pace <= row.ours.pace * 1.01 or row.ours.spare < 0
-        assert row.ours.seconds == pytest.approx(row.run.seconds, rel=0.25)
-        assert 0.1 < row.mfu < 0.7
-    assert len(text_evidence.published_rows(rows)) == 6
 
 
 @pytest.mark.parametrize("name", SEARCH_PRESETS)

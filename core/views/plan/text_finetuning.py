@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from core.formula import Explanation
 from core.messages import Message, message, pick_message
-from core.planning.fine_tuning import PRINTED, PRINTED_NF4, Fitting, fine_tuning_time, trained_parameters
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.running import EAGER
 from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
@@ -100,19 +100,6 @@ def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
         return None
     low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED
     return low * h.total, high * h.total
-
-
-_FITTING = {
-    "model": "memory.fitting.model",
-    "rank": "memory.fitting.rank",
-    "seq": "memory.fitting.seq",
-    "mbs": "memory.fitting.mbs",
-}
-
-
-def fitting_label(one: Fitting) -> Message:
-    """Return the label of the button that takes the largest value that fits."""
-    return message(_FITTING[one.field], value=one.text)
 
 
 # ------------------------------------------------------------------------------ notices

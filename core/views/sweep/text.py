@@ -15,7 +15,7 @@ from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE
 from core.planning.plan_limits import Limited
 from core.planning.sweep.axes import AXES, Axis
-from core.planning.sweep.sweep import RESULTS, Bools, Recommendation, Result, Sweep, plan_of_texts
+from core.planning.sweep.sweep import Bools, Recommendation, Result, Sweep, plan_of_texts
 from core.units import format_count
 from core.views.plan.text import typed_elsewhere
 from core.views.plan.text_limits import limit_in_sentence
@@ -272,21 +272,3 @@ def verdict(sweep: Sweep, cell: Cell) -> Message:
     if misses:
         return message("sweep.verdict.misses", misses=misses)
     return message("sweep.verdict.unknown", unknown=_unknown(sweep, here))
-
-
-def table(sweep: Sweep, result: Result) -> tuple[list[Message], list[list[str]]]:
-    """Return headings and rows of all cells: both values, the main results, and the verdict."""
-    results = list(dict.fromkeys((result, *(RESULTS[name] for name in ("days", "dollars", "memory")))))
-    headings = [axis_label(sweep.y.axis), axis_label(sweep.x.axis)]
-    headings += [quantity_label(shown) for shown in results]
-    rows = [
-        [
-            value_text(sweep.y.axis, sweep.y.texts[i]),
-            value_text(sweep.x.axis, sweep.x.texts[j]),
-            *(amount_text(shown, float(sweep[shown.quantity][i, j])) for shown in results),
-            verdict(sweep, (i, j)),
-        ]
-        for i in range(sweep.shape[0])
-        for j in range(sweep.shape[1])
-    ]
-    return [*headings, message("sweep.table.verdict")], rows

@@ -137,23 +137,6 @@ def zero_text(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> Me
     )
 
 
-def growing_text(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> Message:
-    """Return what a growing degree of parallelism saves."""
-    if len(rows) < 2:
-        return message("memory.grow.none", degree=degree)
-    (small, first), (large, last) = rows[0], rows[-1]
-    fitting = next((size for size, memory in rows if float(memory.total) <= h.total + h.room), None)
-    return pick_message(
-        "memory.grow.over" if fitting is None else "memory.grow.fits",
-        degree=degree,
-        small=float(small),
-        large=float(large),
-        first=float(first.total),
-        last=float(last.total),
-        fitting=float(fitting or 0),
-    )
-
-
 def sent_text(traffic: Traffic) -> Message:
     """Return what one accelerator sends in one step, by what makes it send."""
     sizes = [(kind, float(getattr(traffic, kind))) for kind in ("tensor", "pipeline", "data", "expert", "context")]
