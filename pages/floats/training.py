@@ -14,7 +14,7 @@ from core.floats.arithmetic import accumulation
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import cached, limit
-from core.messages import message
+from core.messages import message, messages
 from core.views.floats.charts import accumulation as accumulation_figure
 from core.views.floats.charts import summation_lines
 from core.views.floats.text_rounding import mode_label
@@ -182,13 +182,7 @@ def blocks(inputs: FloatInputs) -> None:
         here=fmt.scale_rules.index(rule),
     )
     show.small_table(
-        (
-            message("blocks.column.format"),
-            message("blocks.column.size"),
-            message("blocks.column.bits"),
-            message("blocks.column.sqnr"),
-            clipped,
-        ),
+        (*messages("blocks.column", "format size bits sqnr"), clipped),
         block_rows(values, name, rule),
         caption=message("blocks.formats_caption"),
         here=list(BLOCK_FORMATS).index(name),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.experiments import gradient, initialization, linear_bytes, transfer
 from core.experiments.found import Found
 from core.formula import Explanation
-from core.messages import Message, message
+from core.messages import Message, message, messages
 from core.tensors.cost import tensor_bytes
 from core.units import format_quantity
 from core.wording import plain
@@ -146,11 +146,7 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
     ),
     "loop": ExperimentText(
         message("experiments.loop.expected", rate=gradient.RATE, share=14 * gradient.RATE),
-        (
-            message("experiments.loop.tensor"),
-            message("experiments.loop.grad"),
-            message("experiments.loop.why"),
-        ),
+        messages("experiments.loop", "tensor grad why"),
         _loop_rows,
         _loop_found,
         lambda: [gradient.loss_after.explain(rate=gradient.RATE, step=gradient.STEPS - 1)],
@@ -166,15 +162,7 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
             parameters=float(linear_bytes.PARAMETERS),
             activations=float(linear_bytes.ACTIVATIONS),
         ),
-        (
-            message("experiments.deep.optimizer"),
-            message("experiments.deep.parameters"),
-            message("experiments.deep.activations"),
-            message("experiments.deep.gradients"),
-            message("experiments.deep.states"),
-            message("experiments.deep.predicted"),
-            message("experiments.deep.measured"),
-        ),
+        messages("experiments.deep", "optimizer parameters activations gradients states predicted measured"),
         _deep_rows,
         _deep_found,
         lambda: [
@@ -185,13 +173,7 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
     ),
     "send": ExperimentText(
         message("experiments.send.expected", bytes=transfer.size_of(32)),
-        (
-            message("experiments.send.tensor"),
-            message("experiments.send.size"),
-            message("experiments.send.made"),
-            message("experiments.send.sent"),
-            message("experiments.send.rate"),
-        ),
+        messages("experiments.send", "tensor size made sent rate"),
         _send_rows,
         _send_found,
         lambda: [tensor_bytes.explain(elements=32 * 32, element_bytes=4)],

@@ -188,25 +188,13 @@ def _block_row(values: tuple[float, ...], fmt: BlockFormat, rule: Rule) -> tuple
     )
 
 
-_RULES: dict[Rule, str] = {
-    "floor": "blocks.rule.floor",
-    "ceil": "blocks.rule.ceil",
-    "even": "blocks.rule.even",
-    "rceil": "blocks.rule.rceil",
-    "level1": "blocks.rule.level1",
-    "level2": "blocks.rule.level2",
-    "absmax": "blocks.rule.absmax",
-    "ends": "blocks.rule.ends",
-}
-
-
 def rule_rows(values: tuple[float, ...], fmt: BlockFormat) -> list[tuple[str, ...]]:
     """Return a row per scale rule of a format: name, SQNR, clipped values, and what the rule does."""
     rows: list[tuple[str, ...]] = []
     for rule in fmt.scale_rules:
         done = quantize(values, fmt.name, rule)
         clipped = f"{int(done.clipped.sum())}"
-        rows.append((SCALE_RULES[rule].title, sqnr_text(done.sqnr_db), clipped, message(_RULES[rule])))
+        rows.append((SCALE_RULES[rule].title, sqnr_text(done.sqnr_db), clipped, message(f"blocks.rule.{rule}")))
     return rows
 
 

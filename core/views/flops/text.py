@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import compress
 
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.models.attention_share import Growth
 from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, FlopPart, rule_gap
@@ -67,7 +67,7 @@ def growth_text(g: Growth) -> Message:
     way = "never" if math.isinf(g.crossing) else "always" if g.crossing <= 1 else "overtakes"
     full = g.attention == "full"
     return pick_message(
-        _GROWTHS[way],
+        f"flops.growth.{way}",
         share=g.share,
         length=float(g.here),
         attention=g.attention,
@@ -75,13 +75,6 @@ def growth_text(g: Growth) -> Message:
         rule="6H" if full else "12H",
         estimate=float(g.six_h if full else 2 * g.six_h),
     )
-
-
-_GROWTHS = {
-    "never": "flops.growth.never",
-    "always": "flops.growth.always",
-    "overtakes": "flops.growth.overtakes",
-}
 
 
 def growth_alt(g: Growth) -> Message:
@@ -125,13 +118,7 @@ _TABLES = ("flops.gap.embedding", "flops.gap.positions", "flops.gap.layer_embedd
 
 def rule_headings() -> tuple[Message, ...]:
     """Return the headings of `rule_rows`."""
-    return (
-        message("flops.rule.model"),
-        message("flops.rule.tokens"),
-        message("flops.rule.six_n"),
-        message("flops.rule.layers"),
-        message("flops.rule.error"),
-    )
+    return messages("flops.rule", "model tokens six_n layers error")
 
 
 def rule_rows(attention: Attention) -> list[tuple[str, ...]]:
@@ -150,12 +137,7 @@ def rule_rows(attention: Attention) -> list[tuple[str, ...]]:
 
 def score_headings() -> tuple[Message, ...]:
     """Return the headings of `score_rows`."""
-    return (
-        message("flops.score.convention"),
-        message("flops.score.per_token"),
-        message("flops.score.utilization"),
-        message("flops.score.relative"),
-    )
+    return messages("flops.score", "convention per_token utilization relative")
 
 
 def score_rows(scores: Sequence[Scored]) -> list[tuple[str, ...]]:

@@ -43,7 +43,6 @@ class AxisScale:
 
 _TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 24), ("minutes", 1 / 1440, 0.0))
 _COUNTS = (("trillion", 1e12), ("billion", 1e9), ("million", 1e6), ("", 1.0))
-_TITLES = {"tokens": "axis.tokens", "parameters": "axis.parameters", "accelerators": "axis.accelerators"}
 
 
 def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
@@ -56,7 +55,7 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
     unit, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
     if find == "cost":
         return AxisScale(size, message("axis.cost", unit=f"{unit} ".lstrip()), find)
-    title = message(_TITLES[find])
+    title = message(f"axis.{find}")
     return AxisScale(size, message("axis.scaled", quantity=title, unit=unit) if unit else title, find)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.models.spec import TransformerSpec
 from core.planning.measured import rates_origin
 from core.planning.plan import Plan
@@ -51,15 +51,7 @@ def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
 
 def headings() -> tuple[Message, ...]:
     """Return the headings of `operation_rows`."""
-    return (
-        message("roofline.table.operation"),
-        message("roofline.table.flop"),
-        message("roofline.table.flop_share"),
-        message("roofline.table.intensity"),
-        message("roofline.table.limit"),
-        message("roofline.table.time"),
-        message("roofline.table.time_share"),
-    )
+    return messages("roofline.table", "operation flop flop_share intensity limit time time_share")
 
 
 def operation_rows(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
@@ -72,7 +64,7 @@ def operation_rows(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
             format_quantity(r.flop, "flop"),
             percent_of_whole(r.flop / flop) if r.per == "layer" else message(_ONCE[r.per]),
             significant(r.intensity, 3),
-            message(_BOUNDS[r.bound]),
+            message(f"roofline.table.{r.bound}"),
             format_duration(r.seconds, 3),
             percent_of_whole(r.seconds / seconds) if r.per == "layer" else message(_ONCE[r.per]),
         )
@@ -82,8 +74,6 @@ def operation_rows(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
 
 _ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
 """In place of a share, for what is done beside the layer."""
-
-_BOUNDS = {"compute": "roofline.table.compute", "memory": "roofline.table.memory"}
 
 
 def not_modeled(spec: TransformerSpec) -> Message:

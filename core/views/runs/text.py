@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.models.catalog import CatalogModel
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun
@@ -111,29 +111,13 @@ def differences_text(near: NearestRun) -> str:
     ]
     for kind in near.differences:
         width, generations = near.evidence.width, float(near.generations)
-        parts.append(pick_message(_DIFFERENCES[kind], generations=generations, width=width))
+        parts.append(pick_message(f"runs.differs.{kind}", generations=generations, width=width))
     return ", ".join(parts)
-
-
-_DIFFERENCES = {
-    "newer": "runs.differs.newer",
-    "older": "runs.differs.older",
-    "family": "runs.differs.family",
-    "mixture": "runs.differs.mixture",
-    "dense": "runs.differs.dense",
-    "width": "runs.differs.width",
-}
 
 
 def near_headings() -> tuple[Message, ...]:
     """Return the headings of `near_rows`."""
-    return (
-        message("runs.near.run"),
-        message("runs.near.accelerator"),
-        message("runs.near.difference"),
-        message("runs.near.mfu"),
-        message("runs.near.efficiency"),
-    )
+    return messages("runs.near", "run accelerator difference mfu efficiency")
 
 
 def near_rows(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> list[tuple[str, ...]]:
@@ -195,14 +179,9 @@ _EFFICIENCIES = {
 def predicted_headings() -> tuple[Message, ...]:
     """Return the headings of `predicted_rows`."""
     return (
-        message("runs.predicted.run"),
-        message("runs.predicted.lab"),
+        *messages("runs.predicted", "run lab"),
         message("runs.near.accelerator"),
-        message("runs.predicted.published"),
-        message("runs.predicted.median"),
-        message("runs.predicted.range"),
-        message("runs.predicted.error"),
-        message("runs.predicted.inside"),
+        *messages("runs.predicted", "published median range error inside"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE, Plan
 from core.planning.sensitivity import ClusterResult
@@ -24,20 +24,13 @@ def headline(at: PlanEstimate) -> Message:
     layout = at.step.layout
     way = "single" if layout.accelerators == 1 else "custom" if at.plan.own_layout else "fastest"
     return pick_message(
-        _HEADLINES[way],
+        f"search.headline.{way}",
         model=model_text(at),
         accelerators=float(at.count),
         device=at.device.name,
         layout=layout_label(layout),
         seconds=at.step.seconds,
     )
-
-
-_HEADLINES = {
-    "fastest": "search.headline.fastest",
-    "custom": "search.headline.custom",
-    "single": "search.headline.single",
-}
 
 
 def step_range(at: PlanEstimate) -> Message:
@@ -136,16 +129,7 @@ _AS_FAST = 0.005
 
 def space_headings() -> tuple[Message, ...]:
     """Return the headings of `space_rows`."""
-    return (
-        message("search.space.layout"),
-        message("search.space.micro_batch"),
-        message("search.space.recompute"),
-        message("search.space.seconds"),
-        message("search.space.mfu"),
-        message("search.space.memory"),
-        message("search.space.days"),
-        message("search.space.overhead"),
-    )
+    return messages("search.space", "layout micro_batch recompute seconds mfu memory days overhead")
 
 
 def space_rows(
@@ -191,14 +175,7 @@ def pareto_text(result: SearchResult) -> Message:
 
 def size_headings() -> tuple[Message, ...]:
     """Return the headings of `size_rows`."""
-    return (
-        message("search.sizes.accelerators"),
-        message("search.sizes.layout"),
-        message("search.sizes.mfu"),
-        message("search.sizes.days"),
-        message("search.sizes.cost"),
-        message("search.sizes.hours"),
-    )
+    return messages("search.sizes", "accelerators layout mfu days cost hours")
 
 
 def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from core.messages import Message, message
+from core.messages import Message, message, messages
 from core.step_time.calibration.fit import Calibration, Ranking, score
 from core.step_time.error_ranges import Coverage
 from core.step_time.running import Tuning
@@ -64,12 +64,7 @@ def coverage_rows(coverages: Mapping[Tuning, Coverage]) -> list[tuple[str, ...]]
 
 def coverage_headings() -> tuple[Message, ...]:
     """Return the headings of `coverage_rows`."""
-    return (
-        message("search.coverage.tuning"),
-        message("search.coverage.sources"),
-        message("search.coverage.inside"),
-        message("search.coverage.usual"),
-    )
+    return messages("search.coverage", "tuning sources inside usual")
 
 
 def points(calibration: Calibration) -> tuple[_Floats, _Floats, list[str], npt.NDArray[np.bool_]]:

@@ -137,7 +137,7 @@ def answer(sweep: Sweep, picked: Recommendation | None) -> list[Message]:
     limit, unknown = limit_names(sweep)[0], _unknown(sweep, sweep.fits & sweep.may_meet_limits)
     if picked:
         cell = cell_name(sweep, picked.cell)
-        said = message(_ANSWERS[picked.by], limit=limit, cell=cell, result=_result_at(sweep, picked.cell))
+        said = message(f"sweep.answer.{picked.by}", limit=limit, cell=cell, result=_result_at(sweep, picked.cell))
         return [said, *_smaller(sweep, picked)]
     if not sweep.fits.any():
         return [message("sweep.answer.nothing_fits")]
@@ -147,17 +147,6 @@ def answer(sweep: Sweep, picked: Recommendation | None) -> list[Message]:
     if unknown:
         return [message("sweep.answer.unknown", limit=limit, unknown=unknown)]
     return [message("sweep.answer.nothing_meets", limit=limit), *_nearest(sweep)]
-
-
-_ANSWERS = {
-    "fewest": "sweep.answer.fewest",
-    "soonest": "sweep.answer.soonest",
-    "most": "sweep.answer.most",
-    "least": "sweep.answer.least",
-    "cheapest": "sweep.answer.cheapest",
-    "roomiest": "sweep.answer.roomiest",
-}
-"""Why a cell is recommended → the message."""
 
 
 def _result(days: float, dollars: float) -> Message:
