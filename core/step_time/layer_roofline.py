@@ -88,8 +88,9 @@ _ROWS: Mapping[str, str] = {
 class LayerOperation:
     """One operation of a layer, or of the head, on the roofline.
 
-    row: its name in ids `step.op.…`. kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per
-    step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and its peak.
+    row: its name in ids `step.op.…`. kind: matmul, or anything else. phase: forward, backward (both gradients), or
+    update (once per step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and
+    its peak.
     """
 
     row: str

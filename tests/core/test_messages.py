@@ -43,8 +43,8 @@ def texts(node: ast.AST) -> set[str]:
 
 def may_be(text: ast.JoinedStr, call: ast.Call) -> set[str]:
     """The ids that an f-string may be, of entries that take the values of ``call``."""
-    parts = (re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+" for part in text.values)
-    pattern, given = re.compile("".join(map(str, parts))), {keyword.arg for keyword in call.keywords}
+    parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in text.values)
+    pattern, given = re.compile("".join(parts)), {keyword.arg for keyword in call.keywords}
     some = isinstance(call.func, ast.Name) and call.func.id == "pick_message"
     fitting = ((name, entry.names) for name, entry in entries().items() if pattern.fullmatch(name))
     return {name for name, values in fitting if (values <= given if some else values == given)}
@@ -67,7 +67,7 @@ def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> se
     """The ids that a call may name: literal, or of the module's tables that its first argument names, also by way of a
     name of the function; of an f-string all that it may be and that take these values; of `messages` each."""
     if isinstance(call.func, ast.Name) and call.func.id == "messages":
-        prefix, names = (ast.literal_eval(arg) for arg in call.args)
+        prefix, names = ("".join(texts(arg)) for arg in call.args)
         ids = {f"{prefix}.{name}" for name in names.split()}
         return ids if ids <= entries().keys() else set()
     wanted, seen, ids = [call.args[0]], set[str](), set[str]()
@@ -105,8 +105,7 @@ def calls_in(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Call]]:
     for top in tree.body:
         for node in ast.walk(top):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-                if node.func.id != "messages" or all(isinstance(arg, ast.Constant) for arg in node.args):
-                    yield top, node
+                yield top, node
 
 
 def test_every_call_names_an_entry_and_gives_its_values() -> None:
