@@ -7,7 +7,7 @@ import numpy as np
 from core.messages import message
 from core.search.placement import RankPlace, place_of, rank_at
 from core.training.layout import Layout
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, figure, over
 from core.views.common.palette import Palette
 
 _WIDE, _HIGH = 16, 16
@@ -30,8 +30,9 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     rows = [message("search.stage", stage=stage + 1.0) for stage in stages]
     each = int(plan.tensor * plan.context * plan.data)
     columns = list(range(wide))
-    return {
-        "data": [
+    return figure(
+        palette,
+        [
             {
                 "type": "heatmap",
                 "x": columns,
@@ -50,35 +51,21 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
                 "hovertemplate": "%{customdata}<extra></extra>",
             }
         ],
-        "layout": layout(
+        height=34 * max(3, high) + 110,
+        margin={"l": 8, "r": 8, "t": 38, "b": 8},
+        xaxis=axis(
             palette,
-            height=34 * max(3, high) + 110,
-            margin={"l": 8, "r": 8, "t": 38, "b": 8},
-            xaxis=axis(
-                palette,
-                message("search.chart.placement", drawn=float(wide), accelerators=float(each)),
-                tickvals=columns[:: max(1, wide // 8)],
-                ticktext=[f"{column + 1}" for column in columns[:: max(1, wide // 8)]],
-                showgrid=False,
-            ),
-            yaxis=axis(palette, "", autorange="reversed", showgrid=False, ticksuffix="  ", type="category"),
-            shapes=[frame for i, row in enumerate(places) for frame in _nodes(i, row, palette)],
-            annotations=[
-                label(
-                    palette,
-                    message("search.chart.node", accelerators=float(node_size)),
-                    x=0,
-                    xref="paper",
-                    xanchor="left",
-                    y=1,
-                    yref="paper",
-                    yanchor="bottom",
-                    yshift=6,
-                    font={"family": SANS, "size": 12, "color": palette.muted},
-                )
-            ],
+            message("search.chart.placement", drawn=float(wide), accelerators=float(each)),
+            tickvals=columns[:: max(1, wide // 8)],
+            ticktext=[f"{column + 1}" for column in columns[:: max(1, wide // 8)]],
+            showgrid=False,
         ),
-    }
+        yaxis=axis(palette, "", autorange="reversed", showgrid=False, ticksuffix="  ", type="category"),
+        shapes=[frame for i, row in enumerate(places) for frame in _nodes(i, row, palette)],
+        annotations=[
+            over(palette, message("search.chart.node", accelerators=float(node_size)), 6, colour=palette.muted)
+        ],
+    )
 
 
 def _at(plan: Layout, stage: int, column: int, node_size: int) -> RankPlace:

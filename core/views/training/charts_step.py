@@ -8,7 +8,7 @@ import numpy as np
 
 from core.messages import message
 from core.training.device.peak import StepCurve
-from core.views.common.chart import SANS, Figure, axis, figure, label, marks, over, rule
+from core.views.common.chart import SANS, Figure, axis, colored, figure, label, marks, over, rule
 from core.views.common.palette import Palette
 from core.views.training.charts_device import CLASSES, GIB, colour
 
@@ -64,11 +64,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
                 yshift=3,
                 bgcolor=palette.background,
             ),
-            over(
-                palette,
-                " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
-                14,
-            ),
+            over(palette, colored((name, colour(role, palette)) for _, role, name in CLASSES), 14),
             *([label(palette, title, **at_limit, bgcolor=palette.background)] if known else []),
         ],
         shapes=[rule({"color": palette.text, "width": 2, "dash": "dash"}, y=known)] if known else [],
