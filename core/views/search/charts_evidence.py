@@ -22,8 +22,9 @@ def predicted_against_measured(
     palette: Palette,
 ) -> Figure:
     """Return each published step as a point about the diagonal, with a band of 20% around it."""
-    ends = np.array([min(measured.min(), predicted.min()) / 1.3, max(measured.max(), predicted.max()) * 1.3])
-    ticks = round_ticks(float(ends[0]), float(ends[1]), (1, 3))
+    low, high = float(min(measured.min(), predicted.min())) / 1.3, float(max(measured.max(), predicted.max())) * 1.3
+    ends: npt.NDArray[np.float64] = np.array([low, high])
+    ticks = round_ticks(low, high, (1, 3))
     around = np.concatenate([ends * (1 + _BAND), ends[::-1] / (1 + _BAND)])
     kinds = (
         (message("search.chart.dense"), ~mixture, palette.fraction, "circle", "●"),
