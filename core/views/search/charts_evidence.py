@@ -25,7 +25,9 @@ def predicted_against_measured(
     low, high = float(min(measured.min(), predicted.min())) / 1.3, float(max(measured.max(), predicted.max())) * 1.3
     ends: npt.NDArray[np.float64] = np.array([low, high])
     ticks = round_ticks(low, high, (1, 3))
-    around = np.concatenate([ends * (1 + _BAND), ends[::-1] / (1 + _BAND)])
+    back = ends[::-1]
+    there: npt.NDArray[np.float64] = np.concatenate([ends, back])
+    around = np.concatenate([ends * (1 + _BAND), back / (1 + _BAND)])
     kinds = (
         (message("search.chart.dense"), ~mixture, palette.fraction, "circle", "●"),
         (message("search.chart.mixture"), mixture, palette.gradients, "diamond", "◆"),
@@ -36,7 +38,7 @@ def predicted_against_measured(
     return figure(
         palette,
         [
-            marks("lines", np.concatenate([ends, ends[::-1]]), around, "", **filled),
+            marks("lines", there, around, "", **filled),
             marks("lines", ends, ends, "", line={"color": palette.muted, "width": 1, "dash": "dot"}),
             *(
                 marks(
