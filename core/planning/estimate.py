@@ -46,6 +46,7 @@ from core.planning.layout import (
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Find, Plan, whole_accelerators
 from core.planning.solving import ENDS, MIDDLE, SolvedRun, Terms, problem_of, solve, unanswerable, untrainable
+from core.planning.trl import cannot_run, trl
 from core.runs.conventions import TokenWork
 from core.runs.energy import carbon, drawn_power, energy, footprint, most_drawn, node_power, part_of_node, peak_power
 from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
@@ -195,8 +196,13 @@ class PlanEstimate:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The lines that run it; none where a part of the model is trained."""
-        return launches(self.request, self.step.layout) if self.plan.trained.everything else ()
+        """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
+        if not self.plan.trained.everything:
+            try:
+                return (trl(memory_estimate(self.whole)),)
+            except LayoutError as problem:
+                return (cannot_run(message("launch.trl.invalid", problem=str(problem))),)
+        return launches(self.request, self.step.layout)
 
     @property
     def step_values(self) -> dict[str, float]:

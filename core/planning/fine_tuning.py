@@ -1,4 +1,4 @@
-"""Fine-tuning: its time, and what methods of post-training hold.
+"""Fine-tuning: its time, the largest that fits, and what methods of post-training hold.
 
 Step times are not asked for. Every copy is laid out as the plan lays out the model it trains; the engine that writes
 answers shares itself over accelerators by tensor parallelism.
@@ -7,7 +7,7 @@ answers shares itself over accelerators by tensor parallelism.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -15,13 +15,16 @@ from typing import Literal, TypeAlias
 from core.budget.equations import BudgetError
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached
-from core.models.spec import SpecError
+from core.models.catalog import catalog, model_named
+from core.models.spec import SpecError, TransformerSpec
 from core.models.symbols import count
 from core.planning.estimate import timed_estimate
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
 from core.serving.serving import DEGREES, Serving, divides, serving
-from core.training.device.memory import DeviceMemory
+from core.training.device.host import host_lacks
+from core.training.device.memory import DeviceMemory, Setup
+from core.training.device.peak import largest_micro_batch, largest_seq_len, split_sequence
 from core.training.layout import LayoutError
 from core.training.trained import EVERYTHING, parts_of_training
 
@@ -63,6 +66,108 @@ def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
         waiting = float(at.step.step.fixed) / seconds
         return FineTuningTime(seconds, rate, 60 * hours, (low * hours, high * hours), (low, high), waiting)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The largest of one thing that fits and leaves free what the plan keeps, with all else as it is: by its field, as
+    text; empty where none does."""
+
+    field: str
+    label: str
+    text: str
+
+
+def _most(fits: Callable[[int], bool], high: int) -> int:
+    """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not."""
+    low, high = 0, high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _largest_model(plan: Plan, h: MemoryEstimate) -> str:
+    """The model with most parameters that leaves enough free; empty where none does.
+
+    A smaller one may take more, by its vocabulary or its width: each is looked at, from the largest whose states alone
+    would fit on.
+    """
+    failed, most = h, h.total + h.room
+    for parameters, name in reversed(_dense_models()):
+        if _least(failed, parameters, model_named(name).spec) > most:
+            continue
+        with suppress(LayoutError, SpecError):
+            other = memory_estimate(replace(plan, model=name))
+            if other.room >= 0 and other.host_holds:
+                return name
+            failed = other
+    return ""
+
+
+def _least(h: MemoryEstimate, parameters: float, spec: TransformerSpec) -> float:
+    """Bytes that another model takes at least under the plan of ``h``: states by its parameters, and activations by
+    its layers or its vocabulary, whatever is less of them."""
+    memory = h.device_memory
+    states = float(memory.parameters + memory.gradients + memory.master_weights + memory.optimizer_state)
+    wider = min(spec.layers * spec.hidden / (h.spec.layers * h.spec.hidden), spec.vocab / h.spec.vocab)
+    return (states * parameters / h.parameters + float(memory.activations) * wider) / _MORE
+
+
+def _largest_rank(h: MemoryEstimate, most: int) -> int:
+    """The largest rank up to ``most`` that leaves enough free; 0 where none does."""
+
+    def fits(rank: int) -> bool:
+        with suppress(LayoutError):
+            setup = replace(h.setup, trained=replace(h.plan.trained, rank=rank))
+            held = host_lacks(setup, h.plan.device.node_size, h.plan.limits.host) <= 0
+            return bool(held and setup.account(h.layout).total <= h.total + h.room)
+        return False
+
+    return _most(fits, most)
+
+
+def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
+    """The largest number up to ``most`` of which the host holds what is offloaded."""
+    node, there = h.plan.device.node_size, h.plan.limits.host
+    return _most(lambda number: host_lacks(changed(number), node, there) <= 0, most)
+
+
+_MORE = 1.2
+"""By how much less than its share another model may hold: its embedding is another part of it."""
+
+
+@cached("tables_kept")
+def _dense_models() -> tuple[tuple[float, str], ...]:
+    """Models that can be downloaded and fine-tuned whole in one account, from the smallest."""
+    published = (m for m in catalog() if "/" in m.hf_id and m.laid_out and not m.spec.experts)
+    return tuple(sorted((float(m.parameters), m.name) for m in published))
+
+
+def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
+    """The largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it is."""
+    # What one's own layout holds depends on neither, so that other data or prices find it worked out.
+    return _largest_fitting(replace(plan, tokens=1e9, prices=None) if plan.own_layout else plan)
+
+
+@cached("results_kept")
+def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
+    h = memory_estimate(plan)
+    if h.fits == "unknown":
+        return ()
+    found = [Fitting("model", "model", _largest_model(plan, h))]
+    if plan.trained.adapters:
+        most = max(1, min(h.spec.hidden, h.spec.kv_heads * h.spec.head_dim))
+        rank = _largest_rank(h, most)
+        found.append(Fitting("rank", "rank", f"{rank:,}" if rank else ""))
+    setup, each = h.setup, split_sequence(h.layout)
+    length = each * _hosted(h, largest_seq_len(h.roomy) // each, lambda times: replace(setup, seq_len=each * times))
+    batch = _hosted(
+        h, largest_micro_batch(h.roomy), lambda size: replace(setup, layout=replace(h.layout, micro_batch=size))
+    )
+    found.append(Fitting("seq", "sequence length", f"{length:,}" if length else ""))
+    found.append(Fitting("mbs", "micro-batch", f"{batch:,}" if batch else ""))
+    return tuple(found)
 
 
 def trained_parameters(h: MemoryEstimate) -> int:

@@ -129,6 +129,24 @@ def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: 
     return Precision(fields, given, (*_unlike(want, given, optimizer), *notes))
 
 
+def trainer(
+    policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str, *, paged: bool = False
+) -> Precision:
+    """Return the types of transformers' Trainer and of the plan, of the weights that are updated and of matmuls.
+
+    paged: whether bitsandbytes stores the optimizer state, which is fp32 unless quantized.
+    """
+    want = _wanted(policy, optimizer, dtype)
+    stored, products, given, notes = _one_copy(want, layout, "fp16" if dtype == "fp16" else "bf16")
+    if optimizer.name not in (*_ADAM, "SGD", "AdaGrad", "RMSProp"):  # what quantises its state has its own types
+        given = replace(given, states=want.states)
+    elif paged:
+        given = replace(given, states=("fp32", "fp32", "fp32"))
+    updated = want.weights if want.master == ABSENT else want.master
+    types = {"weights": (stored, updated), "products": (products, want.multiplies)}
+    return Precision(types, given, (*_unlike(want, given, optimizer), *notes))
+
+
 def _one_copy(want: OwnPolicy, layout: Layout, half: str) -> tuple[str, str, OwnPolicy, list[Message]]:
     """Return the types of a program that stores one copy of the weights and casts a layer's for its matmuls: of the
     copy, of the matmuls, all that it stores, and what differs."""
@@ -209,6 +227,10 @@ TORCHTITAN = Source(
     "torchtitan/config/configs.py and trainer.py, August 2026",
     "https://github.com/pytorch/torchtitan/blob/b5bcd76c66d0acb1a08b176d9639425bc55e0b2a/torchtitan/config/configs.py",
 )
+
+
+TRL = "TRL"
+"""The program that fine-tunes; its settings name a model as well."""
 
 
 @dataclass(frozen=True, slots=True)

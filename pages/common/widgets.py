@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -34,6 +35,33 @@ def drawn(field: Field, *, label: str = "", placeholder: str = "", **same: Any) 
             # More than it may have, which the browser would drop without a word: who reads it refuses it.
             most = max(field.max_chars, limit("box_chars"))
             return st.text_input(label, value=field.default, max_chars=most, **same)
+
+
+def bring_text(
+    paste: str,
+    choose: str,
+    kinds: Sequence[str],
+    take: Callable[[str], None],
+    *,
+    key: str,
+    placeholder: str = "",
+) -> None:
+    """A box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
+    most, pasted, chosen = limit("upload_bytes"), f"{key}:text", f"{key}:file"
+
+    def uploaded() -> None:
+        if (file := st.session_state.get(chosen)) is not None:
+            take(file.getvalue().decode("utf-8", "replace"))
+
+    st.text_area(
+        paste,
+        key=pasted,
+        height=120,
+        max_chars=most,
+        placeholder=placeholder or None,
+        on_change=lambda: take(st.session_state.get(pasted) or ""),
+    )
+    st.file_uploader(choose, type=list(kinds), max_upload_size=most >> 20, key=chosen, on_change=uploaded)
 
 
 def cut(key: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from core.fields import choice, optional, slider, switch
+from core.fields import Field, choice, optional, slider, switch
+from core.limits import limit
 from core.messages import message
+from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
 from core.units import parse_quantity
@@ -18,6 +20,7 @@ GROUPS: Groups = {
     message("compute.group.run"): {
         "whole": message("compute.panel.whole"),
         "moves": message("compute.panel.moves"),
+        "actuals": message("compute.panel.actuals"),
         "runs": message("compute.panel.runs"),
     },
     message("compute.group.model"): {
@@ -58,6 +61,18 @@ MICRO_BATCH = slider(
     "mb", message("compute.field.micro_batch"), 0, 17, 13, part=_SHOWN, help=message("compute.field.micro_batch_help")
 )
 FUSED = switch("flash", message("compute.field.fused"), True, part=_SHOWN, help=message("compute.field.fused_help"))
+LOG = Field(
+    "log",
+    message("compute.field.log"),
+    "",
+    read_log,
+    "lines",
+    part=_SHOWN,
+    max_chars=limit("spec_chars"),
+    omit_if_empty=True,
+)
+"""A log that is short enough for a link."""
+
 FORM = plan_form(
     "c",
     RATE,
@@ -66,5 +81,6 @@ FORM = plan_form(
     SWING,
     MICRO_BATCH,
     FUSED,
+    LOG,
     *PANELS.values(),
 )

@@ -18,6 +18,7 @@ from pages.common.plan_page.panels import draw_panels
 from pages.common.plan_page.published import repeated_notices
 from pages.common.registry import MEMORY, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
+from pages.compute.actuals import actuals_panel
 from pages.compute.assumptions import assumptions_panel
 from pages.compute.flops import flops_panel
 from pages.compute.form import GROUPS
@@ -31,6 +32,7 @@ from pages.compute.whole_run import split_panel, whole_run_panel
 _PANELS: dict[str, Callable[[Inputs, PlanEstimate], None]] = {
     "whole": whole_run_panel,
     "moves": sensitivity_panel,
+    "actuals": actuals_panel,
     "runs": evidence_panel,
     "flops": flops_panel,
     "roof": layer_panel,

@@ -27,6 +27,7 @@ GROUPS: Groups = {
         "step": message("memory.panel.step"),
     },
     message("memory.group.next"): {
+        "launch": message("memory.panel.launch"),
         "serve": message("memory.panel.serving"),
         DOWNLOADS.id: DOWNLOADS.label,
     },

@@ -29,7 +29,9 @@ from pages.common.registry import COMPUTE, EXERCISES, PARALLEL
 from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations_panel
+from pages.memory.finetuning import draw_largest
 from pages.memory.form import GROUPS
+from pages.memory.launch import launch_panel
 from pages.memory.optimizers import optimizers_panel
 from pages.memory.parallel import parallel_panel
 from pages.memory.policy import precision_panel
@@ -45,6 +47,7 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "post": post_training_panel,
     "step": step_panel,
     "acts": activations_panel,
+    "launch": launch_panel,
     "serve": serving_panel,
     DOWNLOADS.id: lambda inputs, _: download_panel(inputs, texts_as_given(inputs.reading.texts)),
 }
@@ -69,6 +72,8 @@ def page(inputs: Inputs) -> None:
                 (HEADINGS[0], message("memory.row.value")),
                 [(show.remarked(row.label, row.note), row.range_cells(3)[0]) for row in memory_rows(h)],
             )
+        if text_finetuning.tunes(h):
+            draw_largest(inputs, h)
 
     draw_panels(inputs, GROUPS, _PANELS, h)
     draw_experiments(inputs)

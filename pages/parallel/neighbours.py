@@ -15,6 +15,7 @@ from core.views.search.charts import cluster_sizes
 from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
+from pages.common.plan_page.launch import draw_launch
 from pages.common.theme import TOKENS
 from pages.parallel.inputs import SearchInputs
 
@@ -60,10 +61,6 @@ def launch_panel(_: Inputs, a: SearchInputs) -> None:
         return
     launches = a.at.launches
     show.takeaway(" ".join(text_step.launch_text(launches, a.plan.software, a.plan.device)))
-    for tab, item in zip(st.tabs([item.system for item in launches]) if launches else (), launches, strict=True):
+    for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
-            if item.text:
-                st.code(item.text, language=item.language)
-            for remark in item.notes:
-                show.note(remark)
-            show.source(item.source)
+            draw_launch(item)

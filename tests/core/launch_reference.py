@@ -1,4 +1,4 @@
-"""How Megatron-LM and torchtitan read their lines, and which types they then keep; nothing is of core.
+"""How Megatron-LM, torchtitan, and TRL read their lines, and which types they then keep; nothing is of core.
 
 Their arguments and fields are tables of `tests/data`; what they reject and keep is set down here after their sources,
 at the commits and releases that `tests/data/README.md` names.
@@ -9,11 +9,17 @@ from __future__ import annotations
 import argparse
 import ast
 import csv
+import json
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import yaml
+from transformers import BitsAndBytesConfig, TrainingArguments
+from transformers.training_args import OptimizerNames
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -154,3 +160,81 @@ def torchtitan(text: str) -> dict[str, dict[str, Any]]:
     if training["num_tokens_per_microbatch_per_dp_rank"] % (parts * (2 * context if context > 1 else 1)):
         raise RefusedError("tokens of a micro-batch")
     return by_name
+
+
+# ------------------------------------------------------------------------------------------ TRL
+
+
+OF_FSDP = ("adamw_torch", "sgd", "rmsprop", "adamw_torch_8bit", "adamw_torch_4bit")
+"""Optimizers that trained a tiny model in two processes under FSDP 2; others failed."""
+
+
+def trl(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The file of Accelerate and the options of ``trl sft`` that lines give them, checked by name, type, and choice,
+    and by what Accelerate, the Trainer, and PEFT reject."""
+    head, _, rest = text.partition("<<'END'\n")
+    body, _, command = rest.partition("END\n")
+    name, words = head.removeprefix("cat > ").strip(), shlex.split(command.replace("\\\n", " "))
+    if words[:4] != ["trl", "sft", "--accelerate_config", name]:
+        raise RefusedError(command)
+    file: dict[str, Any] = yaml.safe_load(body)
+    for where, given in (("ClusterConfig", file), *((part, file.get(part, {})) for part in _PARTS_OF_FILE)):
+        _named({row["setting"] for row in rows("trl_settings") if row["where"] == where}, given)
+    options: dict[str, list[str]] = {}
+    for word in words[4:]:
+        if word.startswith("--"):
+            options[word[2:]] = []
+        else:
+            options[list(options)[-1]].append(word)
+    own = {row["setting"]: row for row in rows("trl_settings") if row["where"] in _CLASSES}
+    _named(own.keys() | TrainingArguments.__dataclass_fields__.keys(), options)
+    told = {name: _option(name, own.get(name), texts) for name, texts in options.items()}
+    OptimizerNames(told["optim"])
+    fsdp, four = file.get("fsdp_config", {}), told.get("load_in_4bit")
+    halves = [half for half in ("bf16", "fp16") if told[half]]
+    refused = {
+        "recomputation twice": told["gradient_checkpointing"] and fsdp.get("fsdp_activation_checkpointing"),
+        "another precision in the file": [file["mixed_precision"]] != (halves or ["no"]),
+        "processes that do not divide": file["num_processes"] % file["num_machines"],
+        "a file of FSDP without it": (file["distributed_type"] == "FSDP") != bool(fsdp),
+        "several processes alone": (file["distributed_type"] == "NO") != (file["num_processes"] == 1) and not fsdp,
+        "4 bits in integers under FSDP": fsdp and four and told.get("bnb_4bit_quant_storage") != told["dtype"],
+        "8 bits under FSDP": fsdp and told.get("load_in_8bit"),
+        "mixed trained types under FSDP": fsdp and four and told.get("use_dora"),
+        "this optimizer under FSDP": fsdp and told["optim"] not in OF_FSDP,
+        "quantised weights without adapters": (four or told.get("load_in_8bit")) and not told.get("use_peft"),
+    }
+    if why := [name for name, wrong in refused.items() if wrong]:
+        raise RefusedError("; ".join(why))
+    if four:
+        BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_storage=told.get("bnb_4bit_quant_storage"))
+    return file, told
+
+
+_PARTS_OF_FILE = ("fsdp_config", "parallelism_config")
+_CLASSES = ("ScriptArguments", "SFTConfig", "ModelConfig")
+
+
+def _named(known: Collection[str], given: Collection[str]) -> None:
+    if unknown := set(given) - set(known):
+        raise RefusedError(f"no {unknown}")
+
+
+def _option(name: str, row: Mapping[str, str] | None, texts: list[str]) -> Any:
+    takes = row["takes"] if row else f"{TrainingArguments.__dataclass_fields__[name].type}"
+    if row and row["choices"] and texts[0] not in row["choices"].split("|"):
+        raise RefusedError(f"{name}={texts}")
+    if takes.startswith("list"):
+        return texts
+    (text,) = texts
+    if "bool" in takes:
+        return {"True": True, "False": False}[text]
+    kinds = {"int": int, "float": float, "dict": json.loads}
+    return next((kind(text) for word, kind in kinds.items() if word in takes), text)
+
+
+def adapted(names: Sequence[str], module: str) -> bool:
+    """Whether PEFT adapts a module: one of several names at its end, or a single one as a pattern of its whole name."""
+    if len(names) == 1:
+        return re.fullmatch(names[0], module) is not None
+    return any(module == name or module.endswith(f".{name}") for name in names)

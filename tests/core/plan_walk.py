@@ -21,6 +21,8 @@ from core.hardware.cluster import Rates
 from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.layer_count import explain_count, scale_of
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
@@ -43,6 +45,8 @@ from core.search.request import explain
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
+from core.views.actuals import text as actuals_text
+from core.views.actuals.charts import tokens_over_days
 from core.views.common.palette import LIGHT
 from core.views.compute_optimal import text as compute_optimal_text
 from core.views.flops import charts as figures_count
@@ -92,6 +96,13 @@ def _head(a: PlanEstimate) -> Iterator[Shown]:
     yield from _cells(
         runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})
     )
+
+
+def _actuals(a: PlanEstimate) -> Iterator[Shown]:
+    p = progress(parse_log(actuals_text.example(a)), a)
+    yield from (*actuals_text.verdict(p), actuals_text.own(p), actuals_text.chart_alt(p), *actuals_text.read(p))
+    yield from _cells(actuals_text.changed(p))
+    yield from (tokens_over_days(p, LIGHT), *p.explain())
 
 
 def _whole(a: PlanEstimate) -> Iterator[Shown]:
@@ -173,7 +184,7 @@ def _memory(plan: Plan) -> Iterator[Shown]:
     yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
 
-QUICK: tuple[Callable[[PlanEstimate], Iterator[Shown]], ...] = (_head, _whole, _table, _counted)
+QUICK: tuple[Callable[[PlanEstimate], Iterator[Shown]], ...] = (_head, _whole, _actuals, _table, _counted)
 
 
 # ------------------------------------------------------------------------------------------ panels: the rest

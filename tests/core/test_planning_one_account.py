@@ -13,6 +13,8 @@ from core.budget.equations import BudgetError, Interval
 from core.hardware.accelerators import Accelerator, accelerators
 from core.hardware.cluster import Rates
 from core.models.catalog import CATALOG, catalog
+from core.planning.actuals.log import parse_log
+from core.planning.actuals.progress import progress
 from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
@@ -40,6 +42,7 @@ from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
 from core.training.trained import EVERYTHING
 from core.units import format_duration
+from core.views.actuals.text import example
 from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
 from core.views.report.rows import plan_rows, step_rows
@@ -428,7 +431,7 @@ def test_layouts_of_counts_that_do_not_divide_have_idle_accelerators() -> None:
     ],
 )
 def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -> None:
-    """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory."""
+    """The sentence, the table, a comparison, what is stored and carried on, the layout, its memory, the job's log."""
     plan = plan_from({**texts, "find": "accelerators", "within": "90 days", "until": "91 days", "spend": "$9M"})
     a = estimate(plan)
     (line,) = (line for line in plan_rows(a) if line.key == "accelerators")
@@ -444,6 +447,7 @@ def test_accelerators_that_are_asked_for_are_one_number(texts: dict[str, str]) -
     assert a.middle.days <= 90
     if plan.own_layout:
         assert a.count == int(a.memory.layout.accelerators)
+    assert progress(parse_log(example(a)), a)
 
 
 def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:

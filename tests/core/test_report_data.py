@@ -37,10 +37,12 @@ def test_a_plan_comes_back_with_its_results(name: str) -> None:
     assert again.results == (results_of(answered) if answered else {})
 
 
-def test_layout_with_trained_layers_on_several_stages_is_exported_without_launch_settings() -> None:
+def test_layout_with_trained_layers_on_several_stages_is_exported_with_why_nothing_launches_it() -> None:
     plan = {"n": "8B", "ft": "last layers", "lay": "own", "pp": "2"}
     made = report_of([entry_of("Last layers", plan)], "", date(2026, 11, 30), of_layout=True)
-    assert json.loads(as_json(made))["plans"][0]["launch"] == {}
+    (launch,) = json.loads(as_json(made))["plans"][0]["launch"].values()
+    assert not launch["text"]
+    assert launch["notes"]
 
 
 @settings(max_examples=40)

@@ -34,11 +34,12 @@ LEAVES_AFTER_S = 2.0
 _SIZES = f"&w_ys={','.join(f'{2**i}B' for i in range(16))}"
 _COUNTS = ",".join(str(720_720 * i) for i in range(1, 14))
 LINKS = (
+    (COMPUTE.url_path, "c_log=time,tokens%0A1e309,1%0A2,3"),
     (WHAT_IF.url_path, f"w_xs={','.join(str(2**i) for i in range(4, 20))}{_SIZES}"),
     (WHAT_IF.url_path, f"p_n=15T&w_xs={_COUNTS}{_SIZES}"),
     (COMPUTE.url_path, "p_n=15T&p_count=7207200"),
 )
-"""The widest searches that boxes allow."""
+"""A log whose time never ends, and the widest searches that boxes allow."""
 
 
 async def _flood(port: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from core.formula import Explanation
 from core.messages import Message, message, pick_message
-from core.planning.fine_tuning import PRINTED, PRINTED_NF4, fine_tuning_time, trained_parameters
+from core.planning.fine_tuning import PRINTED, PRINTED_NF4, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
 from core.step_time.running import EAGER
 from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
@@ -102,6 +102,11 @@ def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
     return low * h.total, high * h.total
 
 
+def fitting_label(one: Fitting) -> Message:
+    """Return the label of the button that takes the largest value that fits."""
+    return message(f"memory.fitting.{one.field}", value=one.text)
+
+
 # ------------------------------------------------------------------------------ notices
 
 
@@ -152,3 +157,22 @@ def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
     elif h.optimizer.name in ("Adam", "AdamW"):
         found = {"foreach": foreach_update(memory)}
     return {what: step for what, step in found.items() if step.value > h.total}
+
+
+# ------------------------------------------------------------------------------ launch settings
+
+
+def launched(h: MemoryEstimate) -> Message:
+    """Return what the lines for TRL train, and how a step is made."""
+    t, layout = h.plan.trained, h.layout
+    ranks, micro_batch, rounds = (float(n) for n in (layout.data, layout.micro_batch, layout.micro_batches))
+    return pick_message(
+        "memory.launch.adapters" if t.adapters else "memory.launch.all",
+        rank=float(t.rank),
+        frozen=t.frozen,
+        ranks=ranks,
+        micro_batch=micro_batch,
+        rounds=rounds,
+        sequences=ranks * micro_batch * rounds,
+        length=float(h.plan.seq_len),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
 from core.messages import Message, message, messages, pick_message
-from core.search.launch import Launch
+from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup, Timeline
 from core.search.request import LayoutResult
@@ -158,5 +158,4 @@ def launch_text(launches: Sequence[Launch], software: str, device: Accelerator) 
     said += [message("search.launch.failing", systems=failing)] if failing else []
     said += [message("search.launch.software", software=software)] if software in (JAX.id, INTERNEVO.id) else []
     said += [message("search.launch.tpu")] if device.family == "TPU" else []
-    said += [message("search.launch.add")] if able else []
-    return said or [message("search.launch.trained")]
+    return said + ([message("search.launch.add")] if any(system != TRL for system in able) else [])

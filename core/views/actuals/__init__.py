@@ -1,0 +1,1 @@
+"""A running job against its plan, in sentences and a chart."""
