@@ -11,10 +11,13 @@ import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.limits import limit
-from core.number_text import NothingTypedError, QuantityError, in_dollars, keyed
+from core.number_text import NothingTypedError, QuantityError, in_dollars, keyed, message
+
+if TYPE_CHECKING:
+    from core.messages import Message
 
 Kind: TypeAlias = Literal[
     "count",  # parameters, tokens, layers: 70 B, 16,384
@@ -279,7 +282,7 @@ PREFIXED: tuple[Kind, ...] = ("flop_per_s", "op_per_s", "bytes_per_s", "bits_per
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    what: str
+    kind: str
     example: str
     suffixes: dict[str, Fraction]
 
@@ -315,9 +318,6 @@ def _counted(*units: str) -> dict[str, Fraction]:
 
 _LENGTH_SUFFIXES = _counted("tokens")
 
-LENGTHS = "4k means 4,096 tokens, 96k means 98,304, and 10k means 10,000."
-"""The rule of `_binary_length`, for the help of every field that is a length or a context."""
-
 
 _FLOP_SUFFIXES = _si("FLOP", "FLOPs", "")
 _RATE_SUFFIXES = _si("FLOP/s", "FLOPs/s", "FLOPS", "")
@@ -338,29 +338,33 @@ _DURATION_SUFFIXES = {
 }
 
 _GRAMMARS: dict[Kind, _Grammar] = {
-    "count": _Grammar("a count", "70B, 1.5T, 16,384 or 6e24", _COUNT_SUFFIXES),
-    "parameters": _Grammar("a parameter count", "70B or 70B parameters", _counted("parameters", "params", "weights")),
-    "accelerators": _Grammar(
-        "an accelerator count", "1,024 or 1,024 accelerators", _counted("accelerators", "gpus", "chips", "tpus")
+    "count": _Grammar("quantity.kind.count", "70B, 1.5T, 16,384, or 6e24", _COUNT_SUFFIXES),
+    "parameters": _Grammar(
+        "quantity.kind.parameters", "70B or 70B parameters", _counted("parameters", "params", "weights")
     ),
-    "tokens": _Grammar("a token count", "15T or 15T tokens", _counted("tokens")),
-    "length": _Grammar("a token count", "8,192 or 64k", _LENGTH_SUFFIXES),
-    "days": _Grammar("a number of days", "30 or 30 days", _counted("days")),
-    "tokens_per_s": _Grammar("a token rate", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
-    "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
-    "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)}),
-    "flop": _Grammar("a FLOP count", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
-    "flop_per_s": _Grammar("a FLOP rate", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
-    "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
-    "bytes_binary": _Grammar("a size in bytes", "80 GiB, 80 GB or 8e10", _BYTE_SUFFIXES),
-    "bytes_per_s": _Grammar("a bandwidth", "3.35 TB/s or 3.35e12", _si("B/s", "")),
-    "bits_per_s": _Grammar("a network’s bandwidth", "400 Gb/s", _si("b/s", "bit/s", "bps")),
-    "seconds": _Grammar("a duration", "30 days, 12 h or 90 s", _DURATION_SUFFIXES),
-    "usd": _Grammar("an amount of dollars", "2.50 or $5M", _COUNT_SUFFIXES),
-    "usd_per_hour": _Grammar("a price per hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
-    "watts": _Grammar("a power", "700 W or 1.2 kW", _si("W") | {"": Fraction(1)}),
-    "watt_hours": _Grammar("an energy", "36 MWh or 1.5 GWh", _si("Wh")),
-    "kg_per_kwh": _Grammar("a carbon intensity in kg per kWh", "0.385", {"": Fraction(1), "kg/kwh": Fraction(1)}),
+    "accelerators": _Grammar(
+        "quantity.kind.accelerators", "1,024 or 1,024 accelerators", _counted("accelerators", "gpus", "chips", "tpus")
+    ),
+    "tokens": _Grammar("quantity.kind.tokens", "15T or 15T tokens", _counted("tokens")),
+    "length": _Grammar("quantity.kind.length", "8,192 or 64k", _LENGTH_SUFFIXES),
+    "days": _Grammar("quantity.kind.days", "30 or 30 days", _counted("days")),
+    "tokens_per_s": _Grammar("quantity.kind.tokens_per_s", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
+    "number": _Grammar("quantity.kind.number", "0.5 or 1e-8", {"": Fraction(1)}),
+    "ratio": _Grammar(
+        "quantity.kind.ratio", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100), "percent": Fraction(1, 100)}
+    ),
+    "flop": _Grammar("quantity.kind.flop", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
+    "flop_per_s": _Grammar("quantity.kind.flop_per_s", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
+    "bytes": _Grammar("quantity.kind.bytes", "80 GB, 80 GiB, or 8e10", _BYTE_SUFFIXES),
+    "bytes_binary": _Grammar("quantity.kind.bytes_binary", "80 GiB, 80 GB, or 8e10", _BYTE_SUFFIXES),
+    "bytes_per_s": _Grammar("quantity.kind.bytes_per_s", "3.35 TB/s or 3.35e12", _si("B/s", "")),
+    "bits_per_s": _Grammar("quantity.kind.bits_per_s", "400 Gb/s", _si("b/s", "bit/s", "bps")),
+    "seconds": _Grammar("quantity.kind.seconds", "30 days, 12 h, or 90 s", _DURATION_SUFFIXES),
+    "usd": _Grammar("quantity.kind.usd", "2.50 or $5M", _COUNT_SUFFIXES),
+    "usd_per_hour": _Grammar("quantity.kind.usd_per_hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
+    "watts": _Grammar("quantity.kind.watts", "700 W or 1.2 kW", _si("W") | {"": Fraction(1)}),
+    "watt_hours": _Grammar("quantity.kind.watt_hours", "36 MWh or 1.5 GWh", _si("Wh")),
+    "kg_per_kwh": _Grammar("quantity.kind.kg_per_kwh", "0.385", {"": Fraction(1), "kg/kwh": Fraction(1)}),
 }
 
 _NUMBER = re.compile(
@@ -388,9 +392,7 @@ def _factors(keyed: str) -> list[str]:
     """The numbers of a product, of which there may be so many; one for what is none."""
     parts = _TIMES.split(keyed)
     if len(parts) > limit("product_factors"):
-        raise QuantityError(
-            f"A product may have at most {limit('product_factors')} numbers. Enter a value such as 400000*1024."
-        )
+        raise QuantityError(message("quantity.factors", most=float(limit("product_factors"))))
     return parts
 
 
@@ -404,11 +406,11 @@ def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
     if match["exponent"]:
         exponent = int(match["exponent"])
         if abs(exponent) > 400:
-            raise QuantityError(f"“{text.strip()}” is too large or too small. Enter a value such as {grammar.example}.")
+            raise QuantityError(message("quantity.exponent", entered=text.strip(), example=grammar.example))
         value *= Fraction(10) ** exponent
     if match["power"]:
         if value > 10_000 or int(match["power"]) > 100:
-            raise QuantityError(f"“{text.strip()}” is too large a power. Enter a value such as 2^20.")
+            raise QuantityError(message("quantity.power", entered=text.strip()))
         value = value ** int(match["power"])
     return value
 
@@ -443,23 +445,23 @@ def parse_quantity(
     grammar = _GRAMMARS[kind]
     if example is not None:
         grammar = replace(grammar, example=example)
-    cap = limit("number_chars")
+    entered, cap = text.strip(), limit("number_chars")
     if len(text) > cap:
-        raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
-    if not text.strip():
-        raise NothingTypedError(f"This field is empty. Enter {grammar.what} such as {grammar.example}.")
-    refused = QuantityError(f"“{text.strip()}” is not {grammar.what}. Enter a value such as {grammar.example}.")
+        what = message(grammar.kind)
+        raise QuantityError(message("quantity.long", length=float(len(text)), what=what, most=float(cap)))
+    if not entered:
+        raise NothingTypedError(message(grammar.kind), grammar.example)
     plain_text = keyed(text)
     *factors, last = _factors(in_dollars(plain_text) if kind.startswith("usd") else plain_text)
     match = _NUMBER.fullmatch(last)
     suffix = _suffix(match) if match else ""
     if match is None or suffix not in grammar.suffixes:
-        raise refused
+        raise _other(entered, message(grammar.kind), grammar.example)
     value = _magnitude(match, text, grammar)
     for factor in factors:
         plain = _NUMBER.fullmatch(factor)
         if plain is None or _suffix(plain) not in _COUNT_SUFFIXES:
-            raise refused
+            raise _other(entered, message(grammar.kind), grammar.example)
         value *= (
             _magnitude(plain, text, grammar) * _COUNT_SUFFIXES[_suffix(plain)] * (-1 if plain["sign"] == "-" else 1)
         )
@@ -472,23 +474,29 @@ def parse_quantity(
     try:
         number = float(value)
     except OverflowError:
-        raise QuantityError(f"“{text.strip()}” is too large. Enter a value such as {grammar.example}.") from None
+        raise QuantityError(message("quantity.large", entered=entered, example=grammar.example)) from None
     if whole and not number.is_integer():
-        meant = _GROUPED_BY_POINT.sub(r"\1,\2", text.strip())
-        near = f"Did you mean {meant}?" if meant != text.strip() else f"Enter a value such as {grammar.example}."
-        raise QuantityError(f"“{text.strip()}” is not a whole number. {near}")
+        meant = _GROUPED_BY_POINT.sub(r"\1,\2", entered)
+        if meant != entered:
+            raise QuantityError(message("quantity.whole_meant", entered=entered, meant=meant))
+        raise QuantityError(message("quantity.whole", entered=entered, example=grammar.example))
     if not low <= number <= high:
-        raise QuantityError(_range_message(text, number, kind, low, high))
+        raise QuantityError(_range_message(entered, number, kind, low, high))
     return number
 
 
-def _range_message(text: str, value: float, kind: Kind, low: float, high: float) -> str:
-    shown_low, shown_high = _bound(low, kind), _bound(high, kind)
+def _other(entered: str, what: str, example: str) -> QuantityError:
+    return QuantityError(message("quantity.other", entered=entered, what=what, example=example))
+
+
+def _range_message(entered: str, value: float, kind: Kind, low: float, high: float) -> Message:
     if math.isinf(high):
-        return f"“{text.strip()}” is too small. Enter at least {shown_low}."
-    unclear = kind == "ratio" and 1 < value < IN_PERCENT and "%" not in text
-    meant = f" Did you mean {significant(value)}%?" if unclear else ""
-    return f"“{text.strip()}” is out of range. Enter a value from {shown_low} to {shown_high}.{meant}"
+        return message("quantity.small", entered=entered, low=_bound(low, kind))
+    low_end, high_end = _bound(low, kind), _bound(high, kind)
+    if kind == "ratio" and 1 < value < IN_PERCENT and "%" not in entered:
+        meant = significant(value)
+        return message("quantity.range_percent", entered=entered, low=low_end, high=high_end, meant=meant)
+    return message("quantity.range", entered=entered, low=low_end, high=high_end)
 
 
 def _bound(value: float, kind: Kind) -> str:

@@ -20,7 +20,7 @@ from core.models.counts_only import CountedModel
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
-from core.rows import number, read_rows, read_values, whole
+from core.rows import read_record, read_rows, read_values, whole
 from core.units import format_count
 
 
@@ -120,27 +120,27 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
     )
 
 
+_COLUMNS: Mapping[str, str] = {
+    "name": "label", "family": "meta_class", "published_total": "params_total_published",
+    "published_active": "params_active_published",
+}  # fmt: skip
+"""Field → its column, where that has another name."""
+
+
 def _model(row: Mapping[str, str]) -> CatalogModel:
     spec = _spec(row)
     total = int(row["params_meta_count"])
     active = whole(row["params_active_meta"]) or total
     counted = parameters(spec)
-    return CatalogModel(
-        name=row["label"],
-        family=row["meta_class"],
-        hf_id=row["hf_id"],
+    return read_record(
+        CatalogModel,
+        row,
+        _COLUMNS,
         spec=spec,
         parameters=total,
         active=active,
-        published_total=number(row["params_total_published"]),
-        published_active=number(row["params_active_published"]),
-        published_source=row["published_source"],
-        published_confidence=row["published_confidence"],
-        max_seq=int(row["max_seq"]),
-        source=row["source"],
-        confidence=row["confidence"],
-        notes=row["notes"],
         breakdown=(counted.total, counted.active) == (total, active),
+        counted=None,
         stands_in=row["stands_in"] == "True",
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from core.limits import limit
+from core.messages import Message, message
 
 EXAMPLE = (
     "made=JambaForCausalLM by=transformers_5.23.0 total=51570323328 active=12110311296 "
@@ -24,8 +25,8 @@ _ITEM = re.compile(r"(made|by)=([A-Za-z0-9_.-]{1,80})|(total|active|flop\.[1-9]\
 class CountedTextError(ValueError):
     """A text that is no counted model; the message says why and shows one that is."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem} For example: {EXAMPLE}.")
+    def __init__(self, problem: Message) -> None:
+        super().__init__(message("spec.text", problem=problem, example=EXAMPLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +71,28 @@ def write_counted(model: CountedModel) -> str:
 def read_counted(text: str) -> CountedModel:
     """The counted model that ``text`` describes; raises `CountedTextError`."""
     if len(text) > limit("spec_chars"):
-        raise CountedTextError(f"That is {len(text):,} characters long; it has at most {limit('spec_chars'):,}.")
+        most = float(limit("spec_chars"))
+        raise CountedTextError(message("spec.text_long", length=float(len(text)), most=most))
     words: dict[str, str] = {}
     numbers: dict[str, int] = {}
     for item in text.split():
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise CountedTextError(f"“{item:.40}” is no part of a counted model.")
-        word, message, name, number = match.groups()
+            raise CountedTextError(message("spec.text_item", text=item[:40]))
+        word, value, name, number = match.groups()
         if (word or name) in words or name in numbers:
-            raise CountedTextError(f"“{word or name}” stands there twice.")
+            raise CountedTextError(message("spec.text_twice", text=word or name))
         if word:
-            words[word] = message
+            words[word] = value
         else:
             numbers[name] = int(number)
     flop = {int(name.partition(".")[2]): value for name, value in numbers.items() if name.startswith("flop.")}
     missing = [name for name in ("made", "by", "total", "active") if name not in words and name not in numbers]
     if missing or not 1 <= len(flop) <= 3:
-        raise CountedTextError(f"It needs {', '.join([*missing, 'one to three lengths with their FLOPs'])}.")
+        raise CountedTextError(message("spec.counted_missing"))
     total, active = numbers["total"], numbers["active"]
     if not 0 < active <= total <= limit("parameters"):
-        raise CountedTextError(f"{active:,} of {total:,} parameters cannot run.")
+        raise CountedTextError(message("spec.counted_active", active=float(active), total=float(total)))
     if any(not 0 < value <= MOST_FLOP for value in flop.values()) or max(flop) > limit("model_dimension"):
-        raise CountedTextError("No model needs so many FLOPs, or none at all.")
+        raise CountedTextError(message("spec.counted_flops"))
     return CountedModel(words["made"], words["by"], total, active, flop)

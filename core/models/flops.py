@@ -16,6 +16,7 @@ import numpy as np
 
 from core.formula import Explanation, Formula, Symbol, explanation
 from core.limits import cached
+from core.messages import message
 from core.models.components import ROWS, ModelPart, explain_row, totals, weight_flop
 from core.models.flop_formulas import (
     FORWARD,
@@ -182,7 +183,7 @@ def flops_per_token(
     (Chinchilla's appendix F); it is a lookup and costs nothing. Raises `SpecError` for a length below 1.
     """
     if seq_len < 1:
-        raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
+        raise SpecError("seq_len", seq_len, message("spec.sequence"))
     without: tuple[type[Op], ...] = (*((Logits,) if not head else ()), *((Lookup,) if not embedding else ()))
     flop: dict[str, float] = dict(totals(spec, "flop", without))
     products: dict[str, list[AttentionProduct]] = {}

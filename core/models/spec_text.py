@@ -14,6 +14,7 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from core.limits import limit
+from core.messages import Message, message, pick_message
 from core.models.mixer import Mixer
 from core.models.spec import (
     AttentionLayers,
@@ -50,8 +51,8 @@ _ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
 class SpecTextError(ValueError):
     """A text that is no shape; the message says why and shows one that is."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem} For example: {EXAMPLE}.")
+    def __init__(self, problem: Message) -> None:
+        super().__init__(message("spec.text", problem=problem, example=EXAMPLE))
 
 
 def write_spec(spec: TransformerSpec) -> str:
@@ -92,26 +93,26 @@ def read_spec(text: str) -> TransformerSpec:
     """
     cap = limit("spec_chars")
     if len(text) > cap:
-        raise SpecTextError(f"That is {len(text):,} characters long; a shape has at most {cap:,}.")
+        raise SpecTextError(message("spec.text_long", length=float(len(text)), most=float(cap)))
     own: dict[str, str] = {}
     parts: dict[str, dict[str, str]] = {}
     for item in text.replace(";", " ").split():
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise SpecTextError(f"“{item:.40}” is not a field and its value, as in layers=32.")
+            raise SpecTextError(message("spec.text_item", text=item[:40]))
         name, value = match.groups()
         part, _, field = name.rpartition(".")
         if part and part not in _PARTS:
-            raise SpecTextError(f"“{part}” is no part of a shape; parts are {', '.join(_PARTS)}.")
+            raise SpecTextError(message("spec.text_part", text=part, parts=list(_PARTS)))
         group = parts.setdefault(part, {}) if part else own
         if (field or name) in group:
-            raise SpecTextError(f"“{name}” stands there twice.")
+            raise SpecTextError(message("spec.text_twice", text=name))
         group[field or name] = value
     try:
         by_name = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
         return _made(TransformerSpec, own, "", **by_name)
     except SpecError as problem:
-        raise SpecTextError(f"No transformer has this shape: {problem}") from None
+        raise SpecTextError(message("spec.text_shape", problem=problem.args[0])) from None
 
 
 def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any) -> Any:
@@ -120,11 +121,12 @@ def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any)
     for name in values:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {prefix}{close[0]}?" if close else f" There is {', '.join(known)}."
-            raise SpecTextError(f"There is no field “{prefix}{name}”.{hint}")
+            text, near = prefix + name, [prefix + field for field in close or known]
+            says = "spec.text_near" if close else "spec.text_field"
+            raise SpecTextError(pick_message(says, text=text, near=near))
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in values]
     if missing:
-        raise SpecTextError(f"Missing: {', '.join(prefix + name for name in missing)}.")
+        raise SpecTextError(message("spec.text_missing", fields=[prefix + name for name in missing]))
     return kind(**{name: _read(prefix + name, text, hints[name]) for name, text in values.items()}, **ready)
 
 
@@ -133,29 +135,31 @@ def _read_kinds(name: str, text: str) -> tuple[Any, ...]:
     kind, kinds = _KINDS[name], text.split(",")
     names = [f.name for f in fields(kind)]
     if len(kinds) > _MOST_KINDS or any(len(words.split("x")) > len(names) for words in kinds):
-        raise SpecTextError(f"{name} has at most {_MOST_KINDS} kinds of layers, each written {'x'.join(names)}.")
+        raise SpecTextError(message("spec.text_kinds", field=name, most=float(_MOST_KINDS), form="x".join(names)))
     return tuple(_made(kind, dict(zip(names, words.split("x"), strict=False)), f"{name}.") for words in kinds)
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
     if hint is bool:
         if text.lower() not in _WORDS:
-            raise SpecTextError(f"{name} is yes or no, not “{text}”.")
+            raise SpecTextError(message("spec.text_switch", field=name, text=text))
         return _WORDS[text.lower()]
     if hint is int:
         digits = text.replace("_", "").replace(",", "")
         if not digits.isdigit() or len(digits) > 12:
-            raise SpecTextError(f"{name} is a whole number, not “{text:.40}”.")
+            raise SpecTextError(message("spec.text_whole", field=name, text=text[:40]))
         return int(digits)
     if name in _KINDS:
         return _read_kinds(name, text)
     if get_origin(hint) is tuple:
         if not re.fullmatch("[01]{1,200}", text):
-            raise SpecTextError(f"{name} is written in 1 (windowed) and 0, bottom layer first, not “{text:.40}”.")
+            raise SpecTextError(message("spec.text_pattern", field=name, text=text[:40]))
         return tuple(digit == "1" for digit in text)
     options = _options(hint)
     if text not in options:
-        raise SpecTextError(f"{name} is one of {', '.join(filter(None, options))}, not “{text:.40}”.")
+        raise SpecTextError(
+            message("spec.text_option", field=name, options=[one for one in options if one], text=text[:40])
+        )
     return text
 
 

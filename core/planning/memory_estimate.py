@@ -14,10 +14,10 @@ from core.planning.layout import plan_checkpoint, plan_layout, spec_of
 from core.planning.plan import Plan
 from core.step_time.running import written_with
 from core.training.activations.derivation import tensor_bytes
+from core.training.activations.stage import StepSettings
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
 from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
-from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory, Setup
 from core.training.device.peak import explain_device
 from core.training.device.traffic import step_cost
@@ -114,15 +114,8 @@ class MemoryEstimate:
 
         recompute: a `Recompute` instead of the layout's.
         """
-        rows = tensor_bytes(
-            self.spec,
-            self.step.implementation,
-            self.layout if recompute is None else replace(self.layout, recompute=recompute),
-            self.plan.longest,
-            kind=kind,
-            width=self.step.width,
-            residual=self.step.residual,
-        )
+        layout = self.layout if recompute is None else replace(self.layout, recompute=recompute)
+        rows = tensor_bytes(self.spec, layout, replace(self.step, imbalance=1.0, capacity=0.0), kind)
         return tuple((tensor, float(size)) for tensor, size in rows)
 
     def over_layouts(

@@ -1,4 +1,4 @@
-"""Nearby layouts: one step in each direction of each field."""
+"""Nearby layouts of a layout: one step in each field."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class CalendarAnswer:
 
 def read_calendar(inputs: Inputs) -> CalendarAnswer:
     """The calendar of the form; where there is none, the last that could be made stays."""
-    question, schedule = worked_out(inputs, _made, "calendar", partial(_on_its_own, inputs))
+    question, schedule = worked_out(inputs, _made, partial(_on_its_own, inputs))
     if problem := inputs.reading.values[POOLS.id].problem:
         inputs.fail(problem)
     if other := text.other_peak(schedule.runs[0].answer):

@@ -34,7 +34,7 @@ from core.views.plan.text_rates import rates_text, usual_network, usual_node
 from core.wording import price
 from pages.common import comparison_list, field_changes, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEASURE, PageSpec
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEASURE, MEMORY, PageSpec
 from pages.common.saving import Held, held, hold, name_of, saving, take_up_held
 from pages.common.shape import adopt_built, own_model, own_shape, read_pasted
 from pages.common.theme import projecting
@@ -109,6 +109,12 @@ _ANSWERED: Mapping[str, tuple[Field, ...]] = {
 }
 """What can be found → the fields whose place the answer takes."""
 
+_WALL: Mapping[str, tuple[Field, ...]] = {
+    COMPUTE.id: (plan_form.COUNT, plan_form.MFU, plan_form.TRAINED),
+    MEMORY.id: (training.POLICY, layout.BATCH, plan_form.SEQ_LEN),
+}
+"""Page → its fields on a projector, of which the first two that are asked are drawn."""
+
 _PAST, _NOW = "plan:past", "plan:now"
 """Where session state has the plans before this one, and this one: texts, the saved plan that it is, and what pages had
 of their own, by field and prefix, that a click took away with the plan."""
@@ -175,11 +181,15 @@ def draw(page: PageSpec, head: show.Head) -> None:
         adopt_built()
         inputs = Inputs(page, form.FORM)
         _HERE.set(PageRun(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
-        if projecting():
+        if not projecting():
+            _remember(st.session_state[PLAN_TEXTS])
+            with show.guarded(message("sidebar.plan")):
+                _fields(inputs, plan_of(inputs.reading))
             return
-        _remember(st.session_state[PLAN_TEXTS])
-        with show.guarded(message("sidebar.plan")):
-            _fields(inputs, plan_of(inputs.reading))
+    with st.container(key="np-wall", horizontal=True):
+        plan = plan_of(inputs.reading)
+        for one in [one for one in _WALL.get(page.id, ()) if one not in _hidden(inputs, plan)][:2]:
+            inputs.draw(one)
 
 
 def _fields(inputs: Inputs, plan: Plan) -> None:
@@ -222,13 +232,17 @@ def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
     return row if isinstance(row, tuple) else (row,)
 
 
-def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
-    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
-    takes."""
+def _hidden(inputs: Inputs, plan: Plan) -> list[Field]:
     hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
     hidden += [] if plan.typed_mfu else [plan_form.MFU_KIND]
     hidden += [plan_form.PARAMETERS] if plan.catalog_model or plan.lacks_model else []
-    hidden += [layout.BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
+    return hidden + ([layout.BATCH] if plan.own_layout and plan.layout.micro_batches else [])  # which decide the batch
+
+
+def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
+    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
+    takes."""
+    hidden = _hidden(inputs, plan)
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in hidden]
         if not asked:

@@ -52,8 +52,10 @@ PICTURES: Mapping[str, str] = {
 }
 """Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
-_TYPED: Mapping[str, str] = {FLOATS.id: ", .st-key-f_x"}
-"""Page → its field that can be typed in on the wall, beside the page's name."""
+_ASKED = "".join(
+    f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "t_shape", "t_dtype")
+)
+"""The fields that can be changed on a slide, in the bar or under it."""
 
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
@@ -149,8 +151,7 @@ def only(page: PageSpec, part: str) -> str:
     whole = page.id in _OPENING
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
     text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
-    typed = "" if part else _TYPED.get(page.id, "")
-    selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text}{typed})"
+    selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text}{_ASKED})"
     panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
     unheaded = f".stMain:has(.st-key-{part} .np-takeaway) .stElementContainer:has(.np-answer)"  # a panel says its own
     others = f", {unheaded}" if part and not whole else ""

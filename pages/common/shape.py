@@ -7,7 +7,6 @@ from dataclasses import replace
 import streamlit as st
 
 from core.fields import SHARED
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.messages import message
 from core.models.building.events import Built, ModelRefused, counted, laid_out
@@ -86,7 +85,7 @@ def own_shape(inputs: Inputs) -> None:
                 if opened.open:
                     _config(inputs)
             if trouble := st.session_state.pop(_TROUBLE, ""):
-                inputs.fail(trouble, message("sidebar.shape_kept"))
+                inputs.fail(trouble, message("shape.unchanged"))
             show.note(about_counted(model.counted) if model.counted else " ".join(about(model.spec)))
 
 
@@ -174,8 +173,8 @@ def _building(inputs: Inputs) -> None:
 
 @st.cache_resource
 def builder() -> BuildRunner:
-    """The one builder of models of this server, in line with those of the machine's other servers."""
-    return BuildRunner(WaitingLine(data_folder() / "building"))
+    """The one builder of models of this server, which takes turns with those of the machine's other servers."""
+    return BuildRunner(data_folder() / "building.lock")
 
 
 def _watch(shape: str, config: ConfigSaid | None) -> None:

@@ -7,9 +7,9 @@ import streamlit as st
 from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
+from core.views.common.sources import cited, known
 from core.views.flops import text
 from core.views.hardware import text as hardware_text
-from core.wording import known
 from pages.common import show
 from pages.common.inputs import Inputs
 
@@ -25,7 +25,7 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
     show.small_table(headings, rows, caption=message("flops.parameters.caption", model=model.name))
     if a.stands_in or a.plan.model != OWN_SHAPE:
         show.note(text.model_origin(model))
-        show.source(message("flops.parameters.source", source=model.source, known=known(model.confidence)))
+        show.source(cited(model.source, model.confidence))
     with st.container(key=inputs.key("peaks")):
         show.small_table(
             (message("flops.peaks.dtype"), *hardware_text.peak_headings()),

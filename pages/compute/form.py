@@ -52,10 +52,14 @@ BASIS = choice(
     ("whole", "steady"),
     "whole",
     few=True,
+    short=(message("compute.basis.whole"), message("compute.basis.steady")),
     part=_SHOWN,
     help=message("compute.field.basis_help"),
 )
-MOVED = choice("moved", message("compute.field.moved"), ("days", "dollars"), "days", few=True, part=_SHOWN)
+_MOVED = (message("compute.moved.days"), message("compute.moved.dollars"))
+MOVED = choice(
+    "moved", message("compute.field.moved"), ("days", "dollars"), "days", few=True, short=_MOVED, part=_SHOWN
+)
 SWING = slider("sway", message("compute.field.swing"), 5, 50, 20, part=_SHOWN, help=message("compute.field.swing_help"))
 MICRO_BATCH = slider(
     "mb", message("compute.field.micro_batch"), 0, 17, 13, part=_SHOWN, help=message("compute.field.micro_batch_help")

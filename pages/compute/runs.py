@@ -24,10 +24,11 @@ from core.runs.published import (
 )
 from core.runs.run_efficiency import published_shares, run_shares
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
+from core.views.common.sources import cited
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, evidence_scatter
-from core.wording import known, plain
+from core.wording import plain
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.inputs import Inputs
@@ -80,7 +81,7 @@ def _published_run(a: PlanEstimate) -> None:
         )
         if published.run.notes:
             show.note(published.run.notes)
-        show.source(f"{published.run.source} ({known(published.run.confidence)})")
+        show.source(cited(published.run.source, published.run.confidence))
 
 
 def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:

@@ -46,6 +46,7 @@ _MODE = choice(
     (PRACTICE, HAND_IN, PATH),
     PRACTICE,
     few=True,
+    short=(message("exercises.mode.practice"), message("exercises.mode.hand_in"), message("exercises.mode.path")),
     help=message("exercises.field.mode_help"),
 )
 _PRESETS: Mapping[str, Mapping[str, str]] = {

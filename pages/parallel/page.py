@@ -53,7 +53,7 @@ def page(inputs: Inputs) -> None:
     plan_sidebar.draw_actions(texts_as_given(a.texts))
 
     at, others = a.at, list[str]()
-    with show.guarded(message("parallel.section.answer")):
+    with show.guarded(message("common.answer")):
         if at is None:
             show.answer(text.does_not_fit(a.plan, a.request, a.result))
             if a.result.nearest:
@@ -65,7 +65,7 @@ def page(inputs: Inputs) -> None:
             if wrong := plan_text.does_not_fit(at):
                 show.error(wrong)
         plan_sidebar.draw_limits(inputs)
-    with show.guarded(message("parallel.section.picture")):
+    with show.guarded(message("common.chart")):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
         with left:
             draw_space(a)

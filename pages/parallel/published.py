@@ -1,4 +1,4 @@
-"""Parallel plan, its evidence: predicted compared with measured steps."""
+"""Parallel plan, its evidence: predicted and measured steps."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 
-_VALID = "what_if:valid"
+_VALID = "what_if:good"
 
 
 @dataclass(frozen=True, slots=True)

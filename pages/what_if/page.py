@@ -67,10 +67,10 @@ def page(inputs: Inputs) -> None:
 
     picked = recommend(a.sweep)
     answer = " ".join(text.answer(a.sweep, picked))
-    with show.guarded(message("compute.section.answer")):
+    with show.guarded(message("common.answer")):
         show.answer(answer, text.plan_text(own) if own else "")
         plan_sidebar.draw_limits(inputs)
-    with show.guarded(message("compute.section.picture")):
+    with show.guarded(message("common.chart")):
         _board(inputs, a, picked, answer)
         show.note(text.hint(a.sweep))
         if picked and picked.cell != a.sweep.plan_cell:

@@ -75,7 +75,8 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        inside = values.pop("href", "").partition("?")[0]  # a link of ours carries what was typed behind the mark
+        # A link of ours carries what was typed behind the mark, and so does a slide's address in the notes.
+        inside = "".join(values.pop(name, "").partition("?")[0] for name in ("href", "data-href"))
         named = [name for name, value in values.items() if HOST in value and name not in ("aria-label", "title")]
         if HOST in inside or named or tag in ("img", "i", "iframe", "object", "embed", "script", "link"):
             self.found.append(tag)

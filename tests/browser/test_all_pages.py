@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from core.fields import LINK_VERSION
+from core.messages import message
 from pages.common.registry import COMPUTE, HOME, MEASURE, MEMORY, PAGES, TENSORS, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import open_from_menu, settle, still
@@ -300,7 +301,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     expect(page.locator("h1")).to_have_text(HOME.h1)
     type_tokens("2T")
     said = page.locator(".np-answer").first.inner_text().partition(".")[0]
-    page.get_by_role("link", name="Where the FLOPs go").click()
+    page.get_by_role("link", name=message("home.long.link")).click()
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
     assert "2T" in said

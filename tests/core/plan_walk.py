@@ -67,7 +67,6 @@ from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as search_text
 from core.views.search import text_step
 from core.views.search.charts import cluster_sizes, space
-from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
 from core.views.sensitivity import text as sensitivity_text
 from core.views.sensitivity.charts import tornado
@@ -162,7 +161,6 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     sent = groups(results.layout, results.step, traffic(query, results.layout), query.cluster.per_node)
     yield text_step.traffic_text(sent)
     yield from _cells(text_step.group_rows(sent))
-    yield device_grid(results.layout, query.cluster.per_node, LIGHT)
     near = neighbours(results, query)
     yield text_step.neighbors_text(results, near)
     yield from _cells(text_step.neighbor_rows(results, near))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.budget.equations import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, clipped, optional, quantity, slider, switch
 from core.limits import limit
-from core.messages import Message
+from core.messages import Message, message
 from core.models.spec_text import EXAMPLE
 from core.planning.cost.form import CALENDAR_FORM
 from core.planning.estimate import estimate
@@ -32,7 +32,7 @@ from core.step_time.running import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import LENGTHS, QuantityError, parse_quantity
+from core.units import QuantityError, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
 from pages.measure.form import measure_form
@@ -209,7 +209,7 @@ def test_k_is_1024_in_every_length_and_its_help_says_so(form: Form) -> None:
     for item in form.fields:
         with contextlib.suppress(QuantityError):
             read = item.parse("32k")
-            assert read != 32_768 or LENGTHS in item.help, item.id
+            assert read != 32_768 or message("quantity.lengths") in item.help, item.id
             assert read != 32_000 or not LENGTH_WORDS.search(item.label) or item.id in DEGREES, item.id
 
 

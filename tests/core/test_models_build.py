@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.models.building.count import count
 from core.models.building.events import Built, ModelRefused, counted, decode, laid_out
@@ -178,7 +177,7 @@ def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
 def test_a_model_through_the_process(tmp_path: Path) -> None:
     """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
     config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
-    built = BuildRunner(WaitingLine(tmp_path)).build(json.dumps(config), 32)
+    built = BuildRunner(tmp_path / "lock").build(json.dumps(config), 32)
     assert isinstance(built, Built), built
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LITTLE))
@@ -225,7 +224,7 @@ def test_what_is_refused_has_a_reason(config: dict[str, Any]) -> None:
     ids=lambda row: row[0][:40],
 )
 def test_what_is_refused_before_anything_starts(tmp_path: Path, text: str, seq_len: int) -> None:
-    refused = BuildRunner(WaitingLine(tmp_path), ["/nowhere/at/all"]).build(text, seq_len)
+    refused = BuildRunner(tmp_path / "lock", ["/nowhere/at/all"]).build(text, seq_len)
     assert isinstance(refused, ModelRefused)
     assert "not start" not in refused.reason
 
@@ -250,14 +249,14 @@ def script(code: str) -> list[str]:
     ],
 )
 def test_whatever_the_process_does_there_is_an_answer(tmp_path: Path, code: str, said: str) -> None:
-    refused = BuildRunner(WaitingLine(tmp_path), script(code), timeout_s=PATIENCE_S).build('{"model_type": "llama"}', 8)
+    refused = BuildRunner(tmp_path / "lock", script(code), timeout_s=PATIENCE_S).build('{"model_type": "llama"}', 8)
     assert isinstance(refused, ModelRefused)
     assert said in refused.reason
 
 
 @pytest.mark.process
 def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
-    refused = BuildRunner(WaitingLine(tmp_path), script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
+    refused = BuildRunner(tmp_path / "lock", script("import time; time.sleep(600)"), timeout_s=0.2).build("{}", 8)
     assert isinstance(refused, ModelRefused)
     assert "stopped after" in refused.reason
 
@@ -266,7 +265,7 @@ def test_a_process_that_never_answers_is_stopped(tmp_path: Path) -> None:
 def test_the_process_has_no_secret_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     names = script("import json, os; print(json.dumps({'refused': ' '.join(os.environ)}))")
-    refused = BuildRunner(WaitingLine(tmp_path), names).build("{}", 8)
+    refused = BuildRunner(tmp_path / "lock", names).build("{}", 8)
     assert isinstance(refused, ModelRefused)
     assert "PATH" in refused.reason.split()
     assert "DATABASE_URL" not in refused.reason
@@ -370,7 +369,7 @@ def test_a_counted_model_in_text() -> None:
 
 @pytest.mark.process
 def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
-    runner = BuildRunner(WaitingLine(tmp_path), ["echo", '{"refused": "x"}'])
+    runner = BuildRunner(tmp_path / "lock", ["echo", '{"refused": "x"}'])
     texts = [json.dumps({"model": index}) for index in range(limit("build_answers") + 10)]
     assert {runner.build(text, 8) for text in texts} == {ModelRefused("x")}
     keys = [build_key(text, 8) for text in texts]

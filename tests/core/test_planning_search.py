@@ -21,10 +21,10 @@ from core.search.request import Constraints, Range, SearchRequest, SearchResult,
 from core.search.space import WINDOW
 from core.step_time.running import BITS, Running
 from core.step_time.step import step_time
-from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 ADAM = find_optimizer("AdamW")

@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models.configs.config import from_hf_config
 from core.step_time.running import COMPILED, EAGER, written_with
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes
 from core.training.activations.tensors import FUSED
 from core.training.layout import Layout
 
@@ -66,7 +66,9 @@ def test_a_compiled_layer_keeps_what_fused_kernels_do_and_shares_casts(autocast:
 
     def counted(software: str) -> float:
         return float(
-            layer_activation_bytes(spec, written_with(software, FUSED), layout, LENGTH, kind="dense", **widths)
+            layer_activation_bytes(
+                spec, layout, StepSettings(LENGTH, written_with(software, FUSED), **widths), kind="dense"
+            )
         )
 
     assert counted(COMPILED.id) == pytest.approx(one, rel=0.01)

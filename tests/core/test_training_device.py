@@ -11,15 +11,16 @@ import pytest
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.models.spec import AttentionLayers, CompressedAttention, Indexer, SlidingWindow, TransformerSpec
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes
 from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, LOGITS_KEPT, Implementation, Loss
 from core.training.device.buffers import TENSORS_ONLY, Runtime
-from core.training.device.inputs import StepSettings, states_of
-from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
+from core.training.device.inputs import states_of
+from core.training.device.memory import DeviceMemory, bytes_over, memory_over, rank_of
 from core.training.device.traffic import sent_widths, traffic_per_step
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 ADAM = find_optimizer("AdamW")
@@ -283,7 +284,7 @@ def test_stages_hand_on_every_residual_stream() -> None:
     sent = [traffic_per_step(spec, layout, policy=MEGATRON, seq_len=64) for spec in (one, four)]
     assert sent[1].pipeline == 4 * sent[0].pipeline
     assert (sent[1].tensor, sent[1].context) == (sent[0].tensor, sent[0].context)
-    kept = [layer_activation_bytes(spec, FUSED, layout, 64) for spec in (one, four)]
+    kept = [layer_activation_bytes(spec, layout, StepSettings(64, FUSED)) for spec in (one, four)]
     assert kept[1] == 4 * kept[0]
 
 

@@ -1,4 +1,4 @@
-"""``make perf``: what pages, crowds and computations cost. Nothing here gates on a time, because machines differ.
+"""``make perf``: what pages and crowds cost. Nothing here gates on a time, because machines differ.
 
 Names of suites, or of pages, as arguments limit it to those. ``--quick`` runs everything once and small, to see that
 it runs. Every size and duration is an option: ``--minutes`` is how long ``soak`` lasts.
@@ -18,16 +18,12 @@ from core.planning.comparison.entry import entry_of
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
 from pages.common.registry import PAGES
-from tests.perf import attack, crowd, pages, patches, plans, search, soak, store, study, team, walk
+from tests.perf import attack, crowd, pages, patches, soak, team, walk
 from tests.perf.options import FULL, QUICK, Options
 
 SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
     "patches": patches.main,
-    "search": lambda _: search.main(),
-    "plans": plans.main,
-    "study": study.main,
-    "store": store.main,
     "walk": walk.main,
     "crowd": crowd.main,
     "attack": attack.main,

@@ -16,6 +16,7 @@ from core.dates import format_day, is_day, parse_day
 from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
 from core.hardware.offers import EXAMPLES
 from core.limits import limit
+from core.messages import message
 from core.models.catalog import catalog
 from core.models.configs.custom import read_config, read_model
 from core.models.counts_only import CountedTextError
@@ -42,7 +43,7 @@ from core.planning.form.plan_form import (
 from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import OWN_SHAPE, TYPED, Plan
 from core.suggest import suggestions
-from core.units import LENGTHS, QuantityError, format_count, parse_quantity
+from core.units import QuantityError, format_count, parse_quantity
 from core.wording import cleaned
 
 CALENDAR, RUNS = "calendar", "runs"
@@ -238,7 +239,7 @@ def _run(k: int) -> dict[str, Field]:
             max_chars=limit("config_chars"),
         ),
         "tokens": field("t", "tokens", _tokens, "the plan’s", "Empty: the plan’s."),
-        "seq": field("s", "sequence", _length, "the plan’s", f"{LENGTHS} Empty: the plan’s."),
+        "seq": field("s", "sequence", _length, "the plan’s", f"{message('quantity.lengths')} Empty: the plan’s."),
         "count": field("c", "how many", _share, "all", "So many, or a share of the fleet without its spares: 50%."),
         "after": choice(
             f"r{k}a",

@@ -206,7 +206,7 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-_PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam")
+_PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam", "runs")
 _GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo=", "aim"))
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 

@@ -15,7 +15,7 @@ from core.training.custom_policy import ABSENT, CHOICES, STATE_CHOICES, OwnPolic
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, find_policy
 from core.training.trained import EVERYTHING, FROZEN, METHODS, TARGETS, Trained
-from core.units import LENGTHS, QuantityError, parse_quantity
+from core.units import QuantityError, parse_quantity
 
 STATES = "states"
 """The part of the form."""
@@ -212,7 +212,7 @@ MEAN = optional(
     nothing=0.0,
     placeholder=message("training.placeholder.packed"),
     part=TRAINED_PART,
-    help=message("training.field.mean_help", lengths=LENGTHS),
+    help=message("training.field.mean_help", lengths=message("quantity.lengths")),
 )
 LONGEST = optional(
     "longest",
@@ -221,7 +221,7 @@ LONGEST = optional(
     nothing=0.0,
     placeholder=message("training.placeholder.length"),
     part=TRAINED_PART,
-    help=message("training.field.longest_help", lengths=LENGTHS),
+    help=message("training.field.longest_help", lengths=message("quantity.lengths")),
 )
 DISPLAY = quantity(
     "disp",

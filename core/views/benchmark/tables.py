@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.benchmark.best import best_squares, is_spread, is_square, reversed_dtypes, sustained
+from core.benchmark.best import best_squares, is_spread, is_square, sustained
 from core.benchmark.datasheet import best_published, comparable_peak, datasheet_of, peak_of
 from core.benchmark.formulas import share_of_peak
 from core.benchmark.points import Kind, Point, clip
@@ -56,7 +56,7 @@ def _used(headings: Sequence[Message], rows: Sequence[tuple[str, ...]]) -> Table
 
 def dtype_table(record: Record) -> Table:
     """Return each dtype at the square where it is fastest."""
-    sheet, bests, wrong = datasheet_of(record), best_squares(record), reversed_dtypes(record)
+    sheet, bests = datasheet_of(record), best_squares(record)
     base = next((p for p in bests if p.item.name == "fp32"), None)
     headings = (
         message("measure.table.dtype"),
@@ -82,7 +82,7 @@ def dtype_table(record: Record) -> Table:
                 rate_text(long[-1].rate, dtype) if long else "",
                 _share_text(record, p),
                 "" if math.isnan(published) else percent(published),
-                _relative_text(p, base, inconsistent=dtype in wrong),
+                _relative_text(p, base),
                 _error_text(p),
             )
         )
@@ -100,12 +100,11 @@ def _share_text(record: Record, p: Point) -> str:
     return text.written(over) if share > 1 and isinstance(text, QuantityText) else text
 
 
-def _relative_text(p: Point, base: Point | None, *, inconsistent: bool) -> str:
+def _relative_text(p: Point, base: Point | None) -> str:
     """How fast a dtype is relative to fp32, where the runs of both agree well enough to say so."""
     if base is None or (p is not base and (is_spread(p) or is_spread(base))):
         return message("measure.table.unknown")
-    ratio = p.rate / base.rate
-    return message("measure.table.inconsistent", factor=ratio) if inconsistent else format_value(ratio, "factor")
+    return format_value(p.rate / base.rate, "factor")
 
 
 def points_table(points: Sequence[Point]) -> Table:

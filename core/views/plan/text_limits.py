@@ -13,8 +13,14 @@ from core.planning.plan_limits import SURE, Check, Limited, LimitReport, WayToMe
 from core.training.layout import LayoutError
 from core.wording import Amount, format_value
 
-_NAMES: dict[Limited, str] = {"money": "budget", "memory": "headroom"}
-"""What is limited → its name in ids, where that is another."""
+NAMES: dict[Limited, str] = {
+    "deadline": "deadline",
+    "money": "budget",
+    "power": "power",
+    "host": "host",
+    "memory": "headroom",
+}
+"""What is limited → its name in ids of messages."""
 
 _KINDS: dict[Limited, str] = {"deadline": "days", "money": "dollars", "power": "W", "host": "GiB", "memory": "GiB"}
 """What is limited → the format of its values."""
@@ -27,12 +33,12 @@ def limit_checks(a: PlanEstimate) -> tuple[Check, ...]:
 
 def limit_name(limited: Limited) -> Message:
     """Return the name of a limit as a label."""
-    return message(f"limits.name.{_NAMES.get(limited, limited)}")
+    return message(f"limits.name.{NAMES[limited]}")
 
 
 def limit_in_sentence(limited: Limited) -> Message:
     """Return the name of a limit in a sentence."""
-    return message(f"limits.the.{_NAMES.get(limited, limited)}")
+    return message(f"limits.the.{NAMES[limited]}")
 
 
 def _the(checks: Sequence[Check]) -> list[Message]:

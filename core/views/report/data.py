@@ -109,7 +109,6 @@ def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         name = cleaned(plan.name, limit("plan_name")) or str(message("comparison.unnamed", number=i + 1.0))
         named = {PLAN_FORM.key(name): (value,) for name, value in plan.texts.items()}
         texts, about = PLAN_FORM.from_address({**named, VERSION: (str(result.version),)})
-        about = [line.replace("The link", "The file") for line in about]
         sentences += [message("report.file.field", plan=clipped(name), problem=line) for line in about]
         results = {name: value for name, value in plan.results.items() if name in RESULTS}
         entries.append(replace(entry_of(name, texts), results=results))

@@ -1,4 +1,4 @@
-"""Predicted step times compared with measurements: their errors, and the coverage of their ranges."""
+"""The errors of predicted step times."""
 
 from __future__ import annotations
 
