@@ -201,10 +201,10 @@ def test_latex_says_whether_it_is_the_whole_number(value: float, kind: Kind, lat
 
 def test_things_that_come_one_by_one() -> None:
     assert parse_quantity("8", "count", low=1, whole=True) == 8
-    for text, id in (("0.5", "quantity.whole"), ("1.024", "quantity.whole_meant")):
+    for text, said in (("0.5", "quantity.whole"), ("1.024", "quantity.whole_meant")):
         with pytest.raises(QuantityError) as refused:
             parse_quantity(text, "count", low=1, whole=True, example="1024")
-        assert refused.value.args[0].id == id
+        assert refused.value.args[0].id == said
 
 
 @given(
