@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -234,26 +233,6 @@ def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, floa
         mode: replace(h.layout, recompute=int(mode)) for mode in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
     }
     return [(mode, h.over_layouts(layout), float(step_cost(h.setup, layout).again)) for mode, layout in layouts.items()]
-
-
-Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
-"""What can grow while everything else stays."""
-
-_MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
-
-
-def over_degree(h: MemoryEstimate, degree: Degree) -> list[tuple[int, DeviceMemory]]:
-    """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
-
-    Degrees that cannot be are left out.
-    """
-    rows: list[tuple[int, DeviceMemory]] = []
-    own = int(getattr(h.layout, degree))
-    for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
-        with suppress(LayoutError):
-            more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
-            rows.append((size, with_layout(h, **{degree: size}, **more)))
-    return rows
 
 
 def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:

@@ -83,42 +83,14 @@ _ROWS: Mapping[str, str] = {
 }
 """Operation → its row. Consecutive operations of one row are one matmul."""
 
-_NAMES: Mapping[str, str] = {
-    "norms": "step.op.norms",
-    "qkv": "step.op.qkv",
-    "q_down": "step.op.q_down",
-    "q_up": "step.op.q_up",
-    "kv_down": "step.op.kv_down",
-    "kv_up": "step.op.kv_up",
-    "attention": "step.op.attention",
-    "scores": "step.op.scores",
-    "softmax": "step.op.softmax",
-    "values": "step.op.values",
-    "output": "step.op.output",
-    "up": "step.op.up",
-    "activation": "step.op.activation",
-    "down": "step.op.down",
-    "router": "step.op.router",
-    "experts_up": "step.op.experts_up",
-    "experts_down": "step.op.experts_down",
-    "shared_up": "step.op.shared_up",
-    "shared_down": "step.op.shared_down",
-    "shared_gate": "step.op.shared_gate",
-    "other": "step.op.other",
-    "residual": "step.op.residual",
-    "update": "step.op.update",
-    "head": "step.op.head",
-    "loss": "step.op.loss",
-    "head_update": "step.op.head_update",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class LayerOperation:
     """One operation of a layer, or of the head, on the roofline.
 
-    row: key of `_NAMES`. kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per
-    step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and its peak.
+    row: its name in ids `step.op.…`. kind: matmul, or anything else. phase: forward, backward (both gradients), or
+    update (once per step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and
+    its peak.
     """
 
     row: str
@@ -136,7 +108,7 @@ class LayerOperation:
     @property
     def name(self) -> Message:
         """Its name for a reader."""
-        return message(_NAMES[self.row])
+        return message(f"step.op.{self.row}")
 
     @property
     def flop(self) -> Value:

@@ -65,18 +65,6 @@ MICRO_BATCH = slider(
     "mb", message("compute.field.micro_batch"), 0, 17, 13, part=_SHOWN, help=message("compute.field.micro_batch_help")
 )
 FUSED = switch("flash", message("compute.field.fused"), True, part=_SHOWN, help=message("compute.field.fused_help"))
-WINDOWED = choice(
-    "win",
-    message("compute.field.window"),
-    ("most frequent", "window", "full attention"),
-    "most frequent",
-    few=True,
-    part=_SHOWN,
-)
-FFN = choice(
-    "ffn", message("compute.field.ffn"), ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN
-)
-
 LOG = Field(
     "log",
     message("compute.field.log"),
@@ -97,8 +85,6 @@ FORM = plan_form(
     SWING,
     MICRO_BATCH,
     FUSED,
-    WINDOWED,
-    FFN,
     LOG,
     *PANELS.values(),
 )

@@ -17,7 +17,7 @@ from pages.common.inputs import Inputs
 from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
 from pages.common.saving import link_to, put_several, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
-from pages.saved.plan import about, messages
+from pages.saved.plan import about, draw_messages
 
 _COLUMNS = (
     row_label("days"),
@@ -154,7 +154,7 @@ def _answer(inputs: Inputs) -> None:
 def page() -> None:
     """The search, the list, and the plan that is looked at."""
     inputs = Inputs(SAVED, FORM)
-    messages(inputs)
+    draw_messages(inputs)
     tags: Sequence[str] | None = None
     with refusals():
         tags = plan_store().tags(archived=inputs.reading.values[ARCHIVED.id])

@@ -31,7 +31,7 @@ from pages.saved.form import PLAN
 _MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "saved:mine"
 
 
-def messages(inputs: Inputs) -> None:
+def draw_messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
     if text := st.session_state.pop(_MESSAGE, ""):
         show.note(text)

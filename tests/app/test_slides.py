@@ -52,7 +52,7 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     COMPUTE.id: {"find": "tokens", "n": "7B", "mfu": "nonsense", "flops": "true", "seq": "2048"},
     MEMORY.id: {"n": "9B", "tp": "2", "why": "true"},
     PARALLEL.id: {"n": "9B", "near": "true", "count": "64"},
-    WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense", "table": "true"},
+    WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense"},
     COMPARE.id: {"base": "2", "more": "true"},
     CALENDAR.id: {"runs": "2", "n": "9B", "r1n": "nonsense"},
     SAVED.id: {"q": "nothing of the kind"},

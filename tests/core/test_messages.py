@@ -20,7 +20,7 @@ from core.wording import FORMATS, Amount, format_value
 from pages.common.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
-CALLS = ("message", "pick_message")
+CALLS = ("message", "pick_message", "messages")
 
 
 entries = cache(catalog_entries)
@@ -41,6 +41,15 @@ def texts(node: ast.AST) -> set[str]:
     return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
+def may_be(text: ast.JoinedStr, call: ast.Call) -> set[str]:
+    """The ids that an f-string may be, of entries that take the values of ``call``."""
+    parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in text.values)
+    pattern, given = re.compile("".join(parts)), {keyword.arg for keyword in call.keywords}
+    some = isinstance(call.func, ast.Name) and call.func.id == "pick_message"
+    fitting = ((name, entry.names) for name, entry in entries().items() if pattern.fullmatch(name))
+    return {name for name, values in fitting if (values <= given if some else values == given)}
+
+
 def bindings(function: ast.AST) -> Iterator[tuple[ast.expr, set[str]]]:
     """What names of a function stand for: what is assigned to them, or what they run over."""
     for node in ast.walk(function):
@@ -56,11 +65,17 @@ def names_in(*nodes: ast.expr) -> set[str]:
 
 def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> set[str]:
     """The ids that a call may name: literal, or of the module's tables that its first argument names, also by way of a
-    name of the function."""
+    name of the function; of an f-string all that it may be and that take these values; of `messages` each."""
+    if isinstance(call.func, ast.Name) and call.func.id == "messages":
+        prefix, names = ("".join(texts(arg)) for arg in call.args)
+        ids = {f"{prefix}.{name}" for name in names.split()}
+        return ids if ids <= entries().keys() else set()
     wanted, seen, ids = [call.args[0]], set[str](), set[str]()
     while wanted:
         node = wanted.pop()
         ids |= texts(node) & entries().keys()
+        for part in ast.walk(node):
+            ids |= may_be(part, call) if isinstance(part, ast.JoinedStr) else set()
         for name in names_in(node) - seen:
             seen.add(name)
             wanted += [module[name]] if name in module else []
@@ -74,7 +89,7 @@ def calls() -> dict[str, list[tuple[str, set[str], set[str]]]]:
     found: dict[str, list[tuple[str, set[str], set[str]]]] = {}
     for path in sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
         source = path.read_text(encoding="utf-8")
-        if "message(" not in source or path.name == "messages.py":
+        if not re.search(r"messages?\(", source) or path.name == "messages.py":
             continue
         tree = ast.parse(source)
         module = tables(tree)

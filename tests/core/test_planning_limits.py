@@ -37,7 +37,7 @@ from core.planning.plan_limits import (
     surer_of_deadline,
 )
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.sweep import RESULTS, Sweep, SweptAxis, recommend, sweep_plan, sweep_within
+from core.planning.sweep.sweep import Sweep, SweptAxis, recommend, sweep_plan, sweep_within
 from core.search.fastest import searched
 from core.search.request import SearchResult
 from core.units import QuantityError
@@ -381,12 +381,11 @@ def test_a_cell_whose_cost_is_unknown_is_said_to_be_unknown(more: dict[str, str]
         result = sweep_plan(
             {**texts, **more}, counts, SweptAxis(AXES["accelerator kind"], kinds), sweep_within(None, plan_from(more))
         )
-        verdicts = iter(row[-1] for row in sweep_text.table(result, RESULTS["days"])[1])
         for row, plans in enumerate(result.plans):
             for column, plan in enumerate(plans):
                 a = estimate(plan)
                 met = all_met(checks(a, a.memory))
-                verdict = next(verdicts)
+                verdict = sweep_text.verdict(result, (row, column))
                 assert result.satisfies[row, column] == (met is True)
                 assert result.may_meet_limits[row, column] == (met is None)
                 assert verdict.id.rpartition(".")[2] == {True: "meets", False: "misses", None: "unknown"}[met]

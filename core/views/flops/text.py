@@ -68,7 +68,7 @@ def growth_text(g: Growth) -> Message:
     way = "never" if math.isinf(g.crossing) else "always" if g.crossing <= 1 else "overtakes"
     full = g.attention == "full"
     return pick_message(
-        _GROWTHS[way],
+        f"flops.growth.{way}",
         share=g.share,
         length=float(g.here),
         attention=g.attention,
@@ -76,13 +76,6 @@ def growth_text(g: Growth) -> Message:
         rule="6H" if full else "12H",
         estimate=float(g.six_h if full else 2 * g.six_h),
     )
-
-
-_GROWTHS = {
-    "never": "flops.growth.never",
-    "always": "flops.growth.always",
-    "overtakes": "flops.growth.overtakes",
-}
 
 
 def growth_alt(g: Growth) -> Message:

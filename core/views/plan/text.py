@@ -53,34 +53,13 @@ def headline(a: PlanEstimate) -> Message:
     return message("plan.headline.impossible", headline=text) if a.impossible else text
 
 
-_HEADLINES: Mapping[Find, str] = {
-    "time": "plan.headline.time",
-    "tokens": "plan.headline.tokens",
-    "parameters": "plan.headline.parameters",
-    "accelerators": "plan.headline.accelerators",
-    "MFU": "plan.headline.mfu",
-}
-_HEADLINES_WITH_COST: Mapping[Find, str] = {
-    "time": "plan.headline.time_cost",
-    "tokens": "plan.headline.tokens_cost",
-    "parameters": "plan.headline.parameters_cost",
-    "accelerators": "plan.headline.accelerators_cost",
-    "MFU": "plan.headline.mfu_cost",
-}
-_HEADLINES_OF_A_BUDGET: Mapping[Find, str] = {
-    "tokens": "plan.headline.tokens_budget",
-    "parameters": "plan.headline.parameters_budget",
-    "MFU": "plan.headline.mfu_budget",
-}
-
-
 def _headline(a: PlanEstimate) -> Message:
     m, dollars = a.middle, cost_of(a)
-    table = _HEADLINES if math.isnan(dollars) else _HEADLINES_WITH_COST
+    given = "" if math.isnan(dollars) else "_cost"
     if a.find != "time" and a.plan.within.in_money:
-        table = _HEADLINES_OF_A_BUDGET
+        given = "_budget"
     return pick_message(
-        table[a.find],
+        f"plan.headline.{a.find.lower()}{given}",
         model=model_text(a),
         tokens=m.tokens,
         parameters=m.parameters,

@@ -64,7 +64,7 @@ def operation_table(result: Sequence[LayerOperation]) -> Table:
             message("roofline.table.flop"): [format_quantity(r.flop, "flop") for r in rows],
             message("roofline.table.flop_share"): [share(r, r.flop / flop) for r in rows],
             message("roofline.table.intensity"): [significant(r.intensity, 3) for r in rows],
-            message("roofline.table.limit"): [message(_BOUNDS[r.bound]) for r in rows],
+            message("roofline.table.limit"): [message(f"roofline.table.{r.bound}") for r in rows],
             message("roofline.table.time"): [format_duration(r.seconds, 3) for r in rows],
             message("roofline.table.time_share"): [share(r, r.seconds / seconds) for r in rows],
         }
@@ -73,8 +73,6 @@ def operation_table(result: Sequence[LayerOperation]) -> Table:
 
 _ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
 """In place of a share, for what is done beside the layer."""
-
-_BOUNDS = {"compute": "roofline.table.compute", "memory": "roofline.table.memory"}
 
 
 def not_modeled(spec: TransformerSpec) -> Message:
@@ -117,22 +115,6 @@ def method_notes() -> tuple[Message, Message]:
     return message("roofline.bytes"), message("roofline.time")
 
 
-def windows(kinds: Sequence[LayerKind]) -> Message | str:
-    """Return how many layers have a window, where some have and some do not; else empty."""
-    having = sum(kind.layers for kind in kinds if kind.window)
-    window = float(max(kind.window for kind in kinds))
-    layers = _layers(kinds)
-    if not 0 < having < layers:
-        return ""
-    return message("roofline.kind.windowed", having=float(having), layers=layers, window=window)
-
-
-def mixtures(kinds: Sequence[LayerKind]) -> Message | str:
-    """Return how many layers have experts, where some have and some do not; else empty."""
-    having, layers = sum(kind.layers for kind in kinds if kind.mixture), _layers(kinds)
-    return message("roofline.kind.experts", having=float(having), layers=layers) if 0 < having < layers else ""
-
-
 def _layers(kinds: Sequence[LayerKind]) -> float:
     return float(sum(kind.layers for kind in kinds))
 
@@ -141,11 +123,11 @@ def layer_caption(model: str, kind: LayerKind, kinds: Sequence[LayerKind]) -> Me
     """Return the caption of the table of operations: the model, and what sets a kind of layer apart."""
     named: list[Message] = []
     layers = _layers(kinds)
-    if kind.window or windows(kinds):
+    if kind.window or any(other.window for other in kinds):
         having = _layers([other for other in kinds if other.window == kind.window])
         way = "roofline.kind.window" if kind.window else "roofline.kind.full"
         named.append(pick_message(way, window=float(kind.window), having=having, layers=layers))
-    if mixtures(kinds):
+    if len({other.mixture for other in kinds}) > 1:
         having = _layers([other for other in kinds if other.mixture == kind.mixture])
         ffn = "roofline.kind.mixture" if kind.mixture else "roofline.kind.dense"
         named.append(message(ffn, having=having, layers=layers))

@@ -112,18 +112,8 @@ def differences_text(near: NearestRun) -> str:
     ]
     for kind in near.differences:
         width, generations = near.evidence.width, float(near.generations)
-        parts.append(pick_message(_DIFFERENCES[kind], generations=generations, width=width))
+        parts.append(pick_message(f"runs.differs.{kind}", generations=generations, width=width))
     return ", ".join(parts)
-
-
-_DIFFERENCES = {
-    "newer": "runs.differs.newer",
-    "older": "runs.differs.older",
-    "family": "runs.differs.family",
-    "mixture": "runs.differs.mixture",
-    "dense": "runs.differs.dense",
-    "width": "runs.differs.width",
-}
 
 
 def near_table(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> Table:

@@ -25,20 +25,13 @@ def headline(at: PlanEstimate) -> Message:
     layout = at.step.layout
     way = "single" if layout.accelerators == 1 else "custom" if at.plan.own_layout else "fastest"
     return pick_message(
-        _HEADLINES[way],
+        f"search.headline.{way}",
         model=model_text(at),
         accelerators=float(at.count),
         device=at.device.name,
         layout=layout_label(layout),
         seconds=at.step.seconds,
     )
-
-
-_HEADLINES = {
-    "fastest": "search.headline.fastest",
-    "custom": "search.headline.custom",
-    "single": "search.headline.single",
-}
 
 
 def step_range(at: PlanEstimate) -> Message:

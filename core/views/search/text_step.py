@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup, Timeline
@@ -62,20 +62,11 @@ def stages_text(rows: Sequence[tuple[int, DeviceMemory]], count: int) -> Message
     )
 
 
-_KINDS = {
-    "tensor": "search.kind.tensor",
-    "context": "search.kind.context",
-    "expert": "search.kind.expert",
-    "data": "search.kind.data",
-    "pipeline": "search.kind.pipeline",
-}
-
-
 def group_table(groups: Sequence[ParallelGroup]) -> Table:
     """Return each kind of parallelism with its groups, what it sends, and what of that is exposed."""
     return table_of(
         {
-            message("search.groups.kind"): [message(_KINDS[group.kind]) for group in groups],
+            message("search.groups.kind"): [message(f"search.kind.{group.kind}") for group in groups],
             message("search.groups.ranks"): [format_exact(group.ranks) for group in groups],
             message("search.groups.stride"): [format_exact(group.stride) for group in groups],
             message("search.groups.nodes"): [format_exact(group.nodes) for group in groups],
@@ -91,7 +82,7 @@ def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
         return message("search.traffic.none")
     most = max(groups, key=lambda group: group.sent)
     far = sum(group.sent for group in groups if not group.inside)
-    return message("search.traffic.takeaway", kind=message(_KINDS[most.kind]), sent=most.sent, network=far)
+    return message("search.traffic.takeaway", kind=message(f"search.kind.{most.kind}"), sent=most.sent, network=far)
 
 
 # ------------------------------------------------------------------------------ nearby layouts
@@ -99,28 +90,7 @@ def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
 
 def neighbor_headings() -> tuple[Message, ...]:
     """Return the headings of `neighbor_rows`."""
-    return (
-        message("search.near.change"),
-        message("search.near.seconds"),
-        message("search.near.difference"),
-        message("search.near.memory"),
-        message("search.near.reason"),
-    )
-
-
-_FIELDS = {
-    "tensor": "search.field.tensor",
-    "pipeline": "search.field.pipeline",
-    "interleave": "search.field.interleave",
-    "context": "search.field.context",
-    "expert": "search.field.expert",
-    "expert_tensor": "search.field.expert_tensor",
-    "micro_batch": "search.field.micro_batch",
-    "zero": "search.field.zero",
-    "recompute": "search.field.recompute",
-    "sequence_parallel": "search.field.sequence_parallel",
-    "offload": "search.field.offload",
-}
+    return messages("search.near", "change seconds difference memory reason")
 
 
 def change_text(here: LayoutResult, neighbor: Neighbour) -> Message:
@@ -132,7 +102,7 @@ def change_text(here: LayoutResult, neighbor: Neighbour) -> Message:
         return OFFLOAD_NAMES[value] if neighbor.field == "offload" else f"{value:,}"
 
     before = named(int(getattr(here.layout, neighbor.field)))
-    return message(_FIELDS[neighbor.field], before=before, after=named(neighbor.value))
+    return message(f"search.field.{neighbor.field}", before=before, after=named(neighbor.value))
 
 
 def neighbor_rows(here: LayoutResult, neighbors: Sequence[Neighbour]) -> list[tuple[str, ...]]:
@@ -145,14 +115,10 @@ def neighbor_rows(here: LayoutResult, neighbors: Sequence[Neighbour]) -> list[tu
             continue
         longer, memory = there.pace / here.pace - 1, float(there.memory.total)
         state = "fits" if neighbor.fits else "over" if there.spare < 0 else "tight"
-        text = pick_message(_MEMORY[state], memory=memory, over=-there.spare)
+        text = pick_message(f"search.near.{state}", memory=memory, over=-there.spare)
         cells = seconds_text(there.seconds, 4), signed(longer), QuantityText(text, memory, "B")
         rows.append((change, *cells, _moved(here.step, there.step)))
     return rows
-
-
-_MEMORY = {"fits": "search.near.fits", "over": "search.near.over", "tight": "search.near.tight"}
-"""How a layout fits → the message."""
 
 
 def _moved(before: StepTime, after: StepTime) -> str:
