@@ -1,8 +1,5 @@
 """The catalogue of models: one row of ``assets/data/models.csv`` each, with its shape, counts and sources.
 
-What of a shape has no column stands in ``more``, under the names of `TransformerSpec`; of its parts as in
-``mixer.layers=23``.
-
 Parameter counts are those of the model built on torch's meta device; published totals stand beside them.
 """
 
@@ -12,14 +9,13 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from core.limits import cached
 from core.models.counts_only import CountedModel
-from core.models.mixer import Mixer
 from core.models.parameters import parameters
-from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
-from core.rows import read_record, read_rows, read_values, whole
+from core.models.spec import TransformerSpec
+from core.models.spec_text import read_spec
+from core.rows import read_record, read_rows, whole
 from core.units import format_count
 
 
@@ -73,49 +69,6 @@ class CatalogModel:
         return f"{active}{format_count(self.parameters)} parameters"
 
 
-_LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
-
-
-def _more(row: Mapping[str, str], part: str = "") -> dict[str, Any]:
-    """What ``more`` says of the shape itself, or of a part of it."""
-    names = ((name.rpartition("."), value) for name, value in read_values(row["more"]).items())
-    return {field: value for (of, _, field), value in names if of == part}
-
-
-def _spec(row: Mapping[str, str]) -> TransformerSpec:
-    latent = _LATENT.fullmatch(row["attn_type"])
-    experts, dense = whole(row["n_experts"]), whole(row["first_dense_layers"])
-    return TransformerSpec(
-        layers=int(row["layers"]),
-        hidden=int(row["hidden"]),
-        heads=int(row["heads"]),
-        kv_heads=int(row["kv_heads"]),
-        head_dim=int(row["head_dim"]),
-        ffn=whole(row["ffn"]) if dense or not experts else 0,
-        vocab=int(row["vocab"]),
-        glu=row["glu"] == "True",
-        tied_head=row["tied_embeddings"] == "True",
-        experts=Experts(
-            count=experts,
-            per_token=int(row["experts_per_token"]),
-            width=int(row["moe_ffn"]),
-            shared=whole(row["shared_experts"]),
-            dense_layers=dense,
-            router_bias="router.bias" in row["biases"],
-            **_more(row, "experts"),
-        )
-        if experts
-        else None,
-        latent=LatentAttention(*map(int, latent.groups())) if latent else None,
-        norm="layernorm" if row["norm"].startswith("layernorm") else "rmsnorm",
-        window=SlidingWindow(whole(row["window"]), tuple(letter == "w" for letter in row["window_pattern"]))
-        if row["window"]
-        else None,
-        mixer=Mixer(**mixer) if (mixer := _more(row, "mixer")) else None,
-        **_more(row),
-    )
-
-
 _COLUMNS: Mapping[str, str] = {
     "name": "label", "family": "meta_class", "published_total": "params_total_published",
     "published_active": "params_active_published",
@@ -124,7 +77,7 @@ _COLUMNS: Mapping[str, str] = {
 
 
 def _model(row: Mapping[str, str]) -> CatalogModel:
-    spec = _spec(row)
+    spec = read_spec(row["shape"])
     total = int(row["params_meta_count"])
     active = whole(row["params_active_meta"]) or total
     counted = parameters(spec)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.messages import Message, message, pick_message
 from core.models.spec import SpecError, TransformerSpec
 
@@ -97,8 +97,13 @@ def read_spec(text: str) -> TransformerSpec:
         raise SpecTextError(message("spec.text_shape", problem=problem.args[0])) from None
 
 
+@cached("tables_kept")
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
 def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     known = [f.name for f in fields(kind) if kind is not TransformerSpec or f.name not in _PARTS]
     for name in values:
         if name not in known:

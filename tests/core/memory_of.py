@@ -7,22 +7,11 @@ from typing import Any
 from core.models.spec import TransformerSpec
 from core.training.device.inputs import usual
 from core.training.device.memory import DeviceMemory, Setup
-from core.training.device.ranks import StageName
 from core.training.layout import Layout, check
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
 
 
-def memory_per_device(
-    spec: TransformerSpec,
-    layout: Layout,
-    *,
-    policy: PrecisionPolicy | None = None,
-    optimizer: Optimizer | None = None,
-    stage: StageName | int | None = None,
-    **more: Any,
-) -> DeviceMemory:
+def memory_per_device(spec: TransformerSpec, layout: Layout, *, stage: Any = None, **more: Any) -> DeviceMemory:
     """Memory of one accelerator of ``stage``, or of the fullest one."""
-    setup = Setup(spec, layout, *usual(policy, optimizer), **more)
+    setup = Setup(spec, layout, *usual(more.pop("policy", None), more.pop("optimizer", None)), **more)
     check(spec, layout, setup.seq_len)
     return setup.account(layout, stage=stage)

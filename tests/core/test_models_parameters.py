@@ -23,6 +23,9 @@ from core.models.spec import (
     TransformerSpec,
 )
 from core.rows import read_rows
+from core.training.layout import Layout
+from core.training.trained import Trained
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
@@ -145,6 +148,16 @@ def test_impossible_parts_are_refused(build: Callable[[], object], field: str, v
         build()
     assert (refused.value.field, refused.value.value) == (field, value)
     assert refused.value.rule in str(refused.value)
+
+
+def test_a_vision_tower_is_counted_and_held_and_no_token_runs_through_it() -> None:
+    spec, size = model_named("Llama 3.1 8B").spec, 400_000_000
+    tall, first = replace(spec, tower=size), Layout(pipeline=4, micro_batches=8)
+    without, counts = parameters(spec), parameters(tall)
+    assert (counts.total - without.total, counts.active - without.active) == (size, 0)
+    for trained, each in ((Trained(), 16), (Trained("adapters"), 2)):
+        memory = [memory_per_device(one, first, seq_len=512, stage=0, trained=trained) for one in (spec, tall)]
+        assert memory[1].states - memory[0].states == pytest.approx(each * size)
 
 
 def test_models_are_found_by_name() -> None:

@@ -26,7 +26,6 @@ from core.step_time.step import step_time
 from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, check
-from core.training.optimizers import find_optimizer
 from core.training.precision import BF16, find_policy
 from tests.core.memory_of import memory_per_device
 from tests.every import every
@@ -57,12 +56,7 @@ def printed_of(run: StepRun) -> dict[str, str]:
 def test_every_published_row_is_a_step_or_left_out_with_a_reason() -> None:
     left = [row for row in PRINTED if row.get("left_out")]
     assert len(RUNS) + len(left) == len(PRINTED)
-    assert len(RUNS) >= 400
-    sources = Counter(run.stack for run in RUNS)
-    assert sources["llm-foundry"] == 139
-    assert sources["Megatron-Bridge"] == 182
     assert {run.stack for run in RUNS if run.cluster.accelerator.family == "TPU"} == {"MaxText"}
-    assert sources["MaxText"] == 18
 
 
 @every("run", RUNS, ids=lambda run: f"{run.group} {run.name} {run.sequences}")
@@ -150,22 +144,9 @@ def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun)
     plans = replace(taken, micro_batch=micro, micro_batches=each // micro, interleave=interleave)
 
     def both(layout: Layout) -> tuple[float, float]:
-        memory = memory_per_device(
-            run.spec,
-            layout,
-            policy=find_policy("mixed fp16, fp32 copies of both"),
-            optimizer=find_optimizer("AdamW"),
-            seq_len=run.seq_len,
-            implementation=run.implementation,
-        )
-        took = step_time(
-            run.spec,
-            run.cluster,
-            layout,
-            seq_len=run.seq_len,
-            running=run.running,
-            implementation=run.implementation,
-        )
+        how = {"seq_len": run.seq_len, "implementation": run.implementation}
+        memory = memory_per_device(run.spec, layout, policy=POLICY["process"], **how)
+        took = step_time(run.spec, run.cluster, layout, running=run.running, **how)
         return took.total, memory.total
 
     seconds, value = both(plans)

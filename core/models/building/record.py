@@ -231,7 +231,8 @@ class RunRecorder:
             if tensor.shape and tensor.shape[-1] > 1:
                 run, module = self.here()
                 module = "norm" if self.where and "norm" in type(self.where[-1]).__name__.lower() else module
-                square = tuple(tensor.shape[-2:]) == (BATCH[1], BATCH[1])
+                rows, columns = (0, 0, *tensor.shape)[-2:]
+                square = rows == BATCH[1] and columns - rows in (0, 1)  # one more with a sink
                 run.saved[module, square, tensor.dtype == self.torch.float32] += tensor.untyped_storage().nbytes()
         return tensor
 
