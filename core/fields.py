@@ -463,14 +463,6 @@ def _short_pair(name: str, text: str) -> str:
     return urlencode({name: text})
 
 
-def quoted(names: Sequence[str]) -> str:
-    """Names, “a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
-    some = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
-    rest = len(names) - len(some)
-    last = f"{rest} more" if rest else some.pop()
-    return f"{', '.join(some)} and {last}" if some else last
-
-
 def clipped(text: str) -> str:
     """``text``, or its beginning and how long it is."""
     return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"

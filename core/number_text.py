@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from core.messages import Message
+from typing import Any
 
 
-def message(id: str, /, **values: Any) -> Message:
+def message(id: str, /, **values: Any) -> str:
     """`core.messages.message`, which writes numbers by means of this module."""
     from core import messages
 
@@ -23,18 +20,6 @@ class QuantityError(ValueError):
     def about(self, field: str) -> str:
         """The message with the name of the ``field`` that it is about."""
         return message("error.field", field=field, problem=self.args[0])
-
-
-class NothingTypedError(QuantityError):
-    """Nothing was typed where a quantity belongs. what, example: the quantity, and one that is valid."""
-
-    def __init__(self, what: str, example: str) -> None:
-        self._what, self._example = what, example
-        super().__init__(message("quantity.empty", what=what, example=example))
-
-    def about(self, field: str) -> str:
-        """The message with the name of the ``field`` that it is about."""
-        return message("quantity.empty_field", field=field, what=self._what, example=self._example)
 
 
 FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")

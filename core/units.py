@@ -11,13 +11,10 @@ import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from core.limits import limit
-from core.number_text import NothingTypedError, QuantityError, in_dollars, keyed, message
-
-if TYPE_CHECKING:
-    from core.messages import Message
+from core.number_text import QuantityError, in_dollars, keyed, message
 
 Kind: TypeAlias = Literal[
     "count",  # parameters, tokens, layers: 70 B, 16,384
@@ -450,7 +447,7 @@ def parse_quantity(
         what = message(grammar.kind)
         raise QuantityError(message("quantity.long", length=float(len(text)), what=what, most=float(cap)))
     if not entered:
-        raise NothingTypedError(message(grammar.kind), grammar.example)
+        raise QuantityError(message("quantity.empty", what=message(grammar.kind), example=grammar.example))
     plain_text = keyed(text)
     *factors, last = _factors(in_dollars(plain_text) if kind.startswith("usd") else plain_text)
     match = _NUMBER.fullmatch(last)
@@ -489,7 +486,7 @@ def _other(entered: str, what: str, example: str) -> QuantityError:
     return QuantityError(message("quantity.other", entered=entered, what=what, example=example))
 
 
-def _range_message(entered: str, value: float, kind: Kind, low: float, high: float) -> Message:
+def _range_message(entered: str, value: float, kind: Kind, low: float, high: float) -> str:
     if math.isinf(high):
         return message("quantity.small", entered=entered, low=_bound(low, kind))
     low_end, high_end = _bound(low, kind), _bound(high, kind)

@@ -334,8 +334,7 @@ class TransformerSpec:
         # Among mixtures a layer may have attention or a state alone, as in Nemotron 3.
         fed = self.attention_layers and not (self.mixer and self.experts)
         if self.ffn < 1 and self.own_dense_layers > 0 and (fed or self.ffn_bias):
-            rule = message("spec.ffn")
-            raise SpecError("ffn", self.ffn, rule)
+            raise SpecError("ffn", self.ffn, message("spec.ffn"))
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
             raise SpecError("positions", self.positions, message("spec.positions", rows=float(self.position_rows)))
         if self.latent and self.qk_norm != "none":
@@ -353,9 +352,8 @@ class TransformerSpec:
             rule = message("spec.networks", layers=float(self.dense_layers))
             raise SpecError("networks", sum(one.layers for one in self.networks), rule, self.dense_layers)
         if self.indexer and (self.others or self.indexer.layers > self.attention_layers):
-            raise SpecError(
-                "indexer", self.indexer.layers, message("spec.indexer", layers=float(self.attention_layers))
-            )
+            rule = message("spec.indexer", layers=float(self.attention_layers))
+            raise SpecError("indexer", self.indexer.layers, rule)
         for other in self.others:
             sizes = (other.kv_heads, other.head_dim, other.value_dim)
             if other.keys == "earlier" and sizes not in self._key_sizes():
@@ -367,9 +365,8 @@ class TransformerSpec:
 
     def _check_mixer(self, mixer: Mixer) -> None:
         if mixer.layers > self.layers:
-            raise SpecError(
-                "layers", self.layers, message("spec.state_layers", layers=float(mixer.layers)), mixer.layers
-            )
+            rule = message("spec.state_layers", layers=float(mixer.layers))
+            raise SpecError("layers", self.layers, rule, mixer.layers)
         if self.window:
             raise SpecError("window", self.window, message("spec.window"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.limits import limit
-from core.messages import Message, message, pick_message
+from core.messages import Message, message
 
 
 class SpecError(ValueError):
@@ -18,8 +18,8 @@ class SpecError(ValueError):
         self.value = value
         self.rule = rule
         self.example = example
-        says = "spec.error" if example is None else "spec.error_example"
-        super().__init__(pick_message(says, field=field, value=str(value), rule=rule, example=str(example)))
+        says = message("spec.error", field=field, value=str(value), rule=rule)
+        super().__init__(says if example is None else message("spec.example", problem=says, example=str(example)))
 
 
 def whole(owner: object, least: int, *names: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 from core.limits import cached, limit
 from core.messages import Message, message, pick_message
 from core.models.spec import SpecError, TransformerSpec
+from core.number_text import QuantityError
 
 EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
 """The shape of an 8B model, as every message shows it."""
@@ -30,7 +31,7 @@ _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
 
 
-class SpecTextError(ValueError):
+class SpecTextError(QuantityError):
     """A text that is no shape; the message says why and shows one that is."""
 
     def __init__(self, problem: Message) -> None:
@@ -144,9 +145,8 @@ def _read(name: str, text: str, hint: Any) -> Any:
         return tuple(digit == "1" for digit in text)
     options = _options(hint)
     if text not in options:
-        raise SpecTextError(
-            message("spec.text_option", field=name, options=[one for one in options if one], text=text[:40])
-        )
+        named = list(filter(None, options))
+        raise SpecTextError(message("spec.text_option", field=name, options=named, text=text[:40]))
     return text
 
 

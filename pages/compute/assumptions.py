@@ -7,7 +7,7 @@ import streamlit as st
 from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
-from core.views.common.sources import cited, known
+from core.views.common.rows import cited, known
 from core.views.flops import text
 from core.views.hardware import text as hardware_text
 from pages.common import show

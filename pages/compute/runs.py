@@ -24,7 +24,7 @@ from core.runs.published import (
 )
 from core.runs.run_efficiency import published_shares, run_shares
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
-from core.views.common.sources import cited
+from core.views.common.rows import cited
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, evidence_scatter

@@ -49,13 +49,9 @@ HOSTILE = (
 )
 
 
-def about_a_layout(preset: str) -> Report:
-    """A report of Parallel plan on one of its presets."""
-    return layout_report(entry_of(preset, texts_as_given(SEARCH_PRESETS[preset])))
-
-
-def layout_report(entry: Entry) -> Report:
-    """A report of Parallel plan on this."""
+def about_a_layout(preset: str, **texts: str) -> Report:
+    """A report of Parallel plan on one of its presets, or on these texts."""
+    entry = entry_of(preset, texts or texts_as_given(SEARCH_PRESETS[preset]))
     return Report(compare_plans([entry]), LINK, DAY, layout=timed_estimate(plan_of(entry.reading)))
 
 

@@ -27,12 +27,12 @@ from core.models.building.jobs import BuildRunner, build_key
 from core.models.building.worker import _made
 from core.models.configs.config import from_hf_config
 from core.models.configs.families import FAMILIES
-from core.models.counts_only import CountedModel, CountedTextError, on_parabola, read_counted, write_counted
+from core.models.counts_only import CountedModel, on_parabola, read_counted, write_counted
 from core.models.flops import flops_per_token
 from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
-from core.models.spec_text import read_spec, write_spec
+from core.models.spec_text import SpecTextError, read_spec, write_spec
 from core.planning.estimate import estimate
 from core.planning.plan import OWN_SHAPE, Plan
 from core.training.activations.stage import eager_bytes, settled
@@ -376,7 +376,7 @@ def test_a_counted_model_in_text() -> None:
         "hello there",
         "x" * 5000,
     ):
-        with pytest.raises(CountedTextError):
+        with pytest.raises(SpecTextError):
             read_counted(wrong)
 
 

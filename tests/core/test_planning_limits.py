@@ -180,7 +180,6 @@ def test_the_calendars_own_deadline_takes_as_many_as_the_plans() -> None:
     for days in ("90 days", "280 days"):
         own, of_plan = (placed(**texts)[2] for texts in ({"due": days}, {"until": days}))
         assert own == of_plan
-        assert "would meet" in own
 
 
 def test_of_days_that_are_not_the_plans_alone_no_number_is_said() -> None:
@@ -324,10 +323,8 @@ def test_a_plan_without_typed_limits_says_nothing_of_them() -> None:
         (DEADLINE, "120", "input.no_unit"),
         (DEADLINE, "2 MW", "quantity.other"),
         (BUDGET, "12", "input.no_unit"),
-        (BUDGET, "2 MW", "quantity.other"),
         (BUDGET, "120 days", "quantity.other"),
         (POWER_LIMIT, "2", "input.no_unit"),
-        (POWER_LIMIT, "$2M", "quantity.other"),
         (POWER_LIMIT, "2 GB", "quantity.other"),
     ],
 )

@@ -92,7 +92,6 @@ def test_a_day_is_read_as_people_write_it(text: str, day: date) -> None:
     [
         ("4/5/2027", "ambiguous"),
         ("31.02.2027", "calendar"),
-        ("13/13/2027", "calendar"),
         ("15.04.27", "short"),
         ("tomorrow", "other"),
         ("1.1.1970", "range"),

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import latex_exact, latex_quantity
-from core.messages import message
 from core.units import (
     UNIT,
     Kind,
@@ -220,19 +219,6 @@ def test_the_ends_of_a_range_are_written_in_one_style(high: int, shown: str) -> 
     with pytest.raises(QuantityError) as refused:
         parse_quantity("1e300", "count", low=1, high=high)
     assert refused.value.args[0].values["high"] == shown
-
-
-def test_a_message_names_its_field() -> None:
-    with pytest.raises(QuantityError) as refused:
-        parse_quantity("", "count", example="70B")
-    assert refused.value.about("Parameters") == message(
-        "quantity.empty_field", field="Parameters", what="a count", example="70B"
-    )
-    with pytest.raises(QuantityError) as refused:
-        parse_quantity("many", "count", example="70B")
-    assert refused.value.about("Parameters") == message(
-        "error.field", field="Parameters", problem=refused.value.args[0]
-    )
 
 
 @every("kind", UNIT)

@@ -88,7 +88,7 @@ def counted_model(counted: CountedModel) -> CatalogModel:
 def read_model(text: str) -> CatalogModel:
     """The model that a line of text describes, by its shape or by its counts.
 
-    Raises `SpecTextError` or `CountedTextError`.
+    Raises `SpecTextError`.
     """
     if text.lstrip().startswith("made="):
         return counted_model(read_counted(text))
@@ -143,11 +143,10 @@ def read_config(text: str) -> ConfigSaid:
     """Read a config.json by formula. Raises nothing."""
     try:
         read = read_hf_config(text)
-    except NoClosedFormError as problem:
-        draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
-        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}")
+        draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
+        buildable = isinstance(problem, NoClosedFormError)
+        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}", buildable, draft)
     sentences: list[str] = [message("shape.read_as", family=read.family), *about(read.spec)]
     if read.omitted:
         sentences.append(message("shape.defaults", keys=read.omitted))

@@ -13,14 +13,13 @@ from typing import Any, Literal, TypeAlias
 
 from core.budget.equations import BudgetError
 from core.dates import format_day, is_day, parse_day
-from core.fields import Field, ParsedForm, choice, optional, quantity, quoted, slider
+from core.fields import Field, ParsedForm, choice, optional, quantity, slider
 from core.hardware.offers import EXAMPLES
 from core.limits import limit
 from core.messages import message
 from core.models.catalog import catalog
 from core.models.configs.custom import read_config, read_model
-from core.models.counts_only import CountedTextError
-from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
+from core.models.spec_text import EXAMPLE, write_spec
 from core.planning.calendar.dates import last_day, parse_closed
 from core.planning.calendar.pools import OWN_CLUSTER, Pool, parse_pools, plan_on
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
@@ -44,7 +43,7 @@ from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import OWN_SHAPE, TYPED, Plan
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
-from core.wording import cleaned
+from core.wording import cleaned, listed
 
 CALENDAR, RUNS = "calendar", "runs"
 """Parts of the form: the fleet's days, and the runs."""
@@ -175,10 +174,7 @@ def shape_text(text: str) -> str:
         if config.spec is None or not config.clean:
             raise QuantityError(config.text.replace("**", "").removesuffix(" The shape stays as it was."))
         return write_spec(config.spec)
-    try:
-        read_model(text)
-    except (SpecTextError, CountedTextError) as problem:
-        raise QuantityError(str(problem)) from None
+    read_model(text)
     return text
 
 
@@ -356,7 +352,7 @@ def _pool_of(name: str, fleet: Fleet, run: str) -> Pool | None:
     names = [pool.name for pool in fleet.pools]
     close = suggestions(name, names)
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
-    there = quoted(names) if names else "none"
+    there = listed([f"“{name}”" for name in names]) if names else "none"
     raise BudgetError("pool", f"{run} is on the pool “{name}”, and the pools are {there}.{meant}")
 
 

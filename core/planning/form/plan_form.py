@@ -11,8 +11,7 @@ from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
 from core.models.configs.custom import read_model
-from core.models.counts_only import CountedTextError
-from core.models.spec_text import EXAMPLE, SpecTextError
+from core.models.spec_text import EXAMPLE
 from core.planning.form.layout import (
     ANY,
     AS_LAYERS,
@@ -78,11 +77,8 @@ FEWEST = 1_000
 
 def _shape(text: str) -> str:
     """A shape's text, checked; empty where none has been read."""
-    try:
-        if text:
-            read_model(text)
-    except (SpecTextError, CountedTextError) as problem:
-        raise QuantityError(str(problem)) from None
+    if text:
+        read_model(text)
     return text
 
 

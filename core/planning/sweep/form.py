@@ -42,8 +42,7 @@ X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", part=_PAR
 Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", part=_PART)
 X_VALUES = _values("xs", message("sweep.field.x_values"))
 Y_VALUES = _values("ys", message("sweep.field.y_values"))
-_HOURS = message("sweep.field.hours")
-_RESULTS = [_HOURS if name == "acc.-hours" else name for name in RESULTS]
+_RESULTS = [message("sweep.field.hours") if name == "acc.-hours" else name for name in RESULTS]
 RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", short=_RESULTS, part=_PART)
 DUE = optional(
     OWN_DEADLINE,

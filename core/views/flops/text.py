@@ -14,7 +14,7 @@ from core.models.parameters import parameters
 from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_exact, format_quantity
-from core.views.common.sources import known
+from core.views.common.rows import known
 from core.views.common.table import Table, table_of
 from core.wording import percent, percent_of_whole, signed, strong
 

@@ -174,7 +174,7 @@ def times_text(a: PlanEstimate) -> Message:
     ranged = days.low < days.high
     basis = "predicted" if a.plan.expects_mfu else "required" if a.find == "MFU" else "entered"
     return pick_message(
-        _TIMES[basis, ranged],
+        _TIMES.get((basis, ranged), "plan.times.required"),
         days=days.mid,
         range=(days.low, days.high),
         steps=m.steps_days if a.plan.expects_mfu else a.layout_days,
@@ -184,9 +184,6 @@ def times_text(a: PlanEstimate) -> Message:
 
 _TIMES = {
     ("predicted", True): "plan.times.predicted",
-    ("predicted", False): "plan.times.required",
-    ("required", True): "plan.times.required",
-    ("required", False): "plan.times.required",
     ("entered", True): "plan.times.entered_range",
     ("entered", False): "plan.times.entered",
 }

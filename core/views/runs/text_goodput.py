@@ -12,7 +12,7 @@ from core.planning.estimate import PlanEstimate
 from core.runs.energy import drawn_power, node_power
 from core.runs.goodput import FailureRecord
 from core.units import Kind, QuantityText, format_count, format_quantity, significant
-from core.views.common.sources import cited, known
+from core.views.common.rows import cited, known
 from core.views.hardware.text import power
 from core.wording import span
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import repeated_runs
-from core.views.common.sources import cited
+from core.views.common.rows import cited
 from core.views.runs.text import repeated_run
 from pages.common import show
 
