@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations, product
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from core.budget.equations import Interval
 from core.planning.decide.matrix import Cell, Matrix
@@ -143,6 +143,9 @@ class Assignment:
 
 _HALVINGS = 20
 
+_Limited: TypeAlias = Literal["deadline", "money", "power"]
+_ALL: tuple[_Limited, ...] = get_args(_Limited)
+
 
 def _bound(matrix: Matrix, cell: Cell) -> float:
     """Days from the start by which a run has to end on an offer: its deadline, or the offer's last day."""
@@ -259,13 +262,10 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
 def _reasons(program: _Program, level: float) -> tuple[Reason, ...]:
     """The least that each limit would have to be with all others kept; where none is enough, each by itself."""
     for alone in (False, True):
-        found = [reason for name in ("deadline", "money", "power") if (reason := program.needed(name, level, alone))]
+        found = [reason for name in _ALL if (reason := program.needed(name, level, alone))]
         if found:
             return tuple(found)
     return ()
-
-
-_Limited: TypeAlias = Literal["deadline", "money", "power"]
 
 
 class _Program:
@@ -326,14 +326,13 @@ class _Program:
     def nearest(self) -> Assignment | None:
         """The assignment that is likeliest to meet all limits where none meets them at the plan's level; without the
         limits of money and power where these cannot be met at all."""
-        for kept in (("deadline", "money", "power"), ("deadline", "power"), ("deadline",), ("power",), ()):
+        tries: tuple[tuple[_Limited, ...], ...] = (_ALL, ("deadline", "power"), ("deadline",), ("power",), ())
+        for kept in tries:
             if found := self.solve("cost", _GRID[0], kept=kept):
                 return self.most_probable(found, _GRID[0], kept)
         return None
 
-    def most_probable(
-        self, found: Assignment, level: float, kept: Sequence[_Limited] = ("deadline", "money", "power")
-    ) -> Assignment:
+    def most_probable(self, found: Assignment, level: float, kept: Sequence[_Limited] = _ALL) -> Assignment:
         """The cheapest assignment at the highest level of `_GRID` at which limits are met.
 
         Args:
@@ -353,7 +352,7 @@ class _Program:
         Args:
             alone: Whether no other limit counts.
         """
-        kept: list[_Limited] = [] if alone else [other for other in ("deadline", "money", "power") if other != name]
+        kept: list[_Limited] = [] if alone else [other for other in _ALL if other != name]
         found = self.solve("cost" if name != "deadline" else "soonest", level, kept=kept) if name != "power" else None
         if name == "power":
             found = self._least_power(level, kept)
@@ -391,7 +390,7 @@ class _Program:
         self,
         goal: Literal["cost", "soonest"],
         level: float,
-        kept: Sequence[_Limited] = ("deadline", "money", "power"),
+        kept: Sequence[_Limited] = _ALL,
         without: Sequence[Assignment] = (),
         strict: bool | None = None,
     ) -> Assignment | None:
@@ -446,7 +445,7 @@ def _solution(
 
     for i in range(runs):
         own = [k for k in range(count) if program.run_of[k] == i]
-        rows += [({k: sign for k in own}, sign) for sign in (1.0, -1.0)]
+        rows += [(dict.fromkeys(own, sign), sign) for sign in (1.0, -1.0)]
         rows.append(({**{k: float(opens[k]) for k in own}, starts + i: -1.0}, 0.0))
         rows.append(({**duration(i), starts + i: 1.0, end: -1.0}, 0.0))
         if "deadline" in kept:
@@ -463,7 +462,7 @@ def _solution(
     )
     for some in power_free:
         orders = {before[program.run_of[k], program.run_of[m]]: -1.0 for k in some for m in some if k != m}
-        rows.append(({**{k: 1.0 for k in some}, **orders}, len(some) - 1.0))
+        rows.append(({**dict.fromkeys(some, 1.0), **orders}, len(some) - 1.0))
     for k, cell in enumerate(cells):
         if cell.offer in reserved:
             rows.append(({k: 1.0, taken + reserved.index(cell.offer): -1.0}, 0.0))
@@ -487,17 +486,20 @@ def _solution(
         upper[[k for k in range(count) if not program.known[k]]] = 0.0
     whole = np.ones(width)
     whole[starts : starts + runs], whole[end] = 0.0, 0.0
-    result = milp(
+    optimize: Any = import_module("scipy.optimize")
+    result = optimize.milp(
         weights,
         integrality=whole,
-        bounds=Bounds(np.zeros(width), upper),
-        constraints=LinearConstraint(matrix_rows, -np.inf, np.array([most for _, most in rows])),
+        bounds=optimize.Bounds(np.zeros(width), upper),
+        constraints=optimize.LinearConstraint(matrix_rows, -np.inf, np.array([most for _, most in rows])),
         options={"time_limit": _SECONDS},
     )
     if result.x is None:
         return None
     chosen = sorted((k for k in range(count) if result.x[k] > 0.5), key=lambda k: program.run_of[k])
-    return Assignment(matrix, _placements(program, chosen, power_free, result.x[starts : starts + runs], days))
+    return Assignment(
+        matrix, _placements(program, chosen, power_free, result.x[starts : starts + runs].tolist(), days.tolist())
+    )
 
 
 _LESS = 1e-4

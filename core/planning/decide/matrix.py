@@ -134,7 +134,7 @@ class Cell:
 
     @property
     def probability(self) -> float:
-        """The least probability of its limits, which slower and faster runs miss together. NaN where all are certain."""
+        """The least probability of its limits, which slow runs miss together. NaN where all are certain."""
         return min((c.probability for c in self.checks if not math.isnan(c.probability)), default=math.nan)
 
 
@@ -188,39 +188,42 @@ def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start
         for i, run in enumerate(runs)
         for j, offer in enumerate(offers)
     }
-    parts = [
-        part for cell in cells.values() for part in _parts(whole, reading, cell, crowded=len(runs) > 1) if part.possible
-    ]
-    return replace(whole, cells=cells, parts=tuple(parts))
+    parts = _parts(whole, reading, list(cells.values()))
+    return replace(whole, cells=cells, parts=tuple(part for part in parts if part.possible))
 
 
-def _parts(whole: Matrix, reading: ParsedForm, cell: Cell, *, crowded: bool) -> list[Cell]:
+def _parts(whole: Matrix, reading: ParsedForm, cells: Sequence[Cell]) -> list[Cell]:
     """Cells on parts of an offer, or on more of it, that an assignment may need.
 
     Where the whole offer is in time, half of it, and then a quarter of it where half is still in time, else three
-    quarters; on its own, a run takes a part only for want of power. Where it is late and there is more, twice as many
-    until that is in time.
+    quarters; a single run takes a part only for want of power. Where it is late and there is more, twice as many until
+    that is in time.
     """
+    found: list[Cell] = []
+    halves: list[tuple[Cell, tuple[int, ...]]] = []
 
-    def on(count: int) -> Cell:
-        return cell_of(whole, reading, cell.run, cell.offer, count)
+    def on(cell: Cell, count: int) -> Cell:
+        found.append(cell_of(whole, reading, cell.run, cell.offer, count))
+        return found[-1]
 
-    if not cell.possible:
-        return []
-    if not _in_time(cell):
-        found: list[Cell] = []
-        while cell.offer.or_more and cell.possible and not _in_time(cell) and len(found) < _DOUBLINGS:
-            cell = on(min(2 * cell.accelerators, limit("accelerators")))
-            found.append(cell)
-        return found
-    if not crowded and all(check.met for check in cell.checks if check.id == "power"):
-        return []
-    *more, _ = sizes = [cell.accelerators, *cell.offer.parts()]
-    if not more:
-        return []
-    half = on(sizes[len(sizes) // 2])
-    rest = sizes[3:] if _in_time(half) else sizes[1:2]
-    return [half, *(on(count) for count in rest if count != half.accelerators)]
+    for cell in cells:
+        if _in_time(cell):
+            powered = all(check.met for check in cell.checks if check.id == "power")
+            if (len(whole.runs) > 1 or not powered) and (sizes := cell.offer.parts()):
+                halves.append((cell, sizes))
+        elif cell.offer.or_more and cell.possible:
+            more = cell
+            for _ in range(_DOUBLINGS):
+                more = on(cell, min(2 * more.accelerators, limit("accelerators")))
+                if _in_time(more) or not more.possible:
+                    break
+    half = [(cell, on(cell, sizes[len(sizes) // 2]), sizes) for cell, sizes in halves[: limit("decision_parts")]]
+    for cell, middle, sizes in half:
+        half_is_enough = _in_time(middle)
+        rest = [n for n in sizes if (n < middle.accelerators if half_is_enough else n > middle.accelerators)]
+        if rest and len(found) < limit("decision_parts"):
+            on(cell, rest[0])
+    return found
 
 
 _DOUBLINGS = 4

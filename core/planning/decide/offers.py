@@ -236,7 +236,11 @@ _MORE = re.compile(r"\s*(?:or more|and more|\+|at least|≥|>=)\s*", re.IGNORECA
 _OWNED = re.compile(r"(?P<capital>.+?)(?:\s+over\s+(?P<years>[\d.]{1,6})\s*(?:y|years?))?", re.IGNORECASE)
 _CONTRACTS: Mapping[str, Contract] = {
     **{contract[:3]: contract for contract in CONTRACTS},
-    **{"our": "owned", "bou": "owned", "on-": "rented", "com": "reserved", "pre": "spot"},
+    "our": "owned",
+    "bou": "owned",
+    "on-": "rented",
+    "com": "reserved",
+    "pre": "spot",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from core.budget.equations import Interval, rent
@@ -128,7 +129,7 @@ class Schedule:
         edges = sorted({edge for run in self.runs for edge in (run.begin.mid, run.end.mid)})
         return tuple(
             (a, b, sum(run.cell.watts for run in self.runs if run.begin.mid <= a < run.end.mid))
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in pairwise(edges)
         )
 
     @property
