@@ -240,7 +240,7 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
     stuck = [run for run in matrix.runs if not any(cell.possible for cell in matrix.every if cell.run == run)]
     if stuck or not matrix.runs:
         return Assigned(None, reasons=tuple(Reason("model", math.nan, math.nan, run) for run in stuck))
-    program = _Program(matrix)
+    program = Program(matrix)
     level = matrix.limits.level
     by_goal = {name: program.best(name, level) for name in GOALS}
     best = by_goal[goal]
@@ -259,7 +259,7 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
     return Assigned(best, tuple(alternatives.values()), reasons)
 
 
-def _reasons(program: _Program, level: float) -> tuple[Reason, ...]:
+def _reasons(program: Program, level: float) -> tuple[Reason, ...]:
     """The least that each limit would have to be with all others kept; where none is enough, each by itself."""
     for alone in (False, True):
         found = [reason for name in _ALL if (reason := program.needed(name, level, alone))]
@@ -268,7 +268,7 @@ def _reasons(program: _Program, level: float) -> tuple[Reason, ...]:
     return ()
 
 
-class _Program:
+class Program:
     """The mixed-integer program of a matrix."""
 
     def __init__(self, matrix: Matrix) -> None:
@@ -339,12 +339,17 @@ class _Program:
             found: One that meets them at ``level``.
         """
         low, high = max(i for i, at in enumerate(_GRID) if at <= level + 1e-9), len(_GRID)
-        strict = all(placement.cell.cost.known for placement in found.placements)
+        known = all(placement.cell.cost.known for placement in found.placements)
+        strict = True if known and self.has_budget(kept) else None
         while high - low > 1:
             middle = (low + high) // 2
             more = self.solve("cost", _GRID[middle], kept=kept, strict=strict)
             low, high, found = (middle, high, more) if more else (low, middle, found)
         return found
+
+    def has_budget(self, kept: Sequence[_Limited]) -> bool:
+        """Whether a budget counts."""
+        return "money" in kept and not math.isnan(self.matrix.limits.dollars)
 
     def needed(self, name: _Limited, level: float, alone: bool) -> Reason | None:
         """The least that a limit would have to be; None where there is none, it is kept, or nothing is enough.
@@ -353,9 +358,11 @@ class _Program:
             alone: Whether no other limit counts.
         """
         kept: list[_Limited] = [] if alone else [other for other in _ALL if other != name]
-        found = self.solve("cost" if name != "deadline" else "soonest", level, kept=kept) if name != "power" else None
+        strict = name == "money" or self.has_budget(kept)  # an unknown cost meets no budget
         if name == "power":
-            found = self._least_power(level, kept)
+            found = self._least_power(level, kept, strict)
+        else:
+            found = self.solve("soonest" if name == "deadline" else "cost", level, kept, strict=strict)
         if found is None:
             return None
         broken = [one for one in broken_limits(found, level) if one.limit == name]
@@ -365,18 +372,18 @@ class _Program:
         run = next((run for run in self.matrix.runs if name == "deadline" and run.name == worst.name), None)
         return Reason(name, worst.allowed, worst.value, run, alone)
 
-    def _least_power(self, level: float, kept: Sequence[_Limited]) -> Assignment | None:
+    def _least_power(self, level: float, kept: Sequence[_Limited], strict: bool) -> Assignment | None:
         """An assignment that needs the least power, by halving the factor of all power limits."""
         known = [cell.watts for cell in self.cells if not math.isnan(cell.watts)]
         limits = [self.matrix.limits.watts, *(offer.watts for offer in self.offers)]
         least = min((watts for watts in limits if not math.isnan(watts)), default=math.nan)
         low, high = 1.0, len(self.matrix.runs) * max(known, default=math.nan) / least
-        found = self.solve("cost", level, kept=kept) if high > low else None
+        found = self.solve("cost", level, kept, strict=strict) if high > low else None
         before = self.forbidden
         while found and (high := min(high, self._power_factor(found))) / low > 1.001:
             middle = math.sqrt(low * high)
             self.forbidden = self._forbidden(middle)
-            fewer = self.solve("cost", level, kept=(*kept, "power"))
+            fewer = self.solve("cost", level, (*kept, "power"), strict=strict)
             low, found = (low, fewer) if fewer else (middle, found)
         self.forbidden = before
         return found
@@ -400,9 +407,11 @@ class _Program:
         Args:
             kept: Limits that count, beside the number of accelerators.
             without: Assignments that are left out.
-            strict: Whether cells of unknown cost are left out; None where there is an assignment without them.
+            strict: Whether cells of unknown cost are left out; None where there is an assignment without them, and
+                cost counts.
         """
-        if strict is None and not all(self.known):
+        counts = goal == "cost" or self.has_budget(kept)
+        if strict is None and counts and not all(self.known):
             return self.solve(goal, level, kept, without, True) or self.solve(goal, level, kept, without, False)
         return _solution(self, goal, level, kept, without, bool(strict))
 
@@ -415,7 +424,7 @@ def _uncertain(matrix: Matrix) -> bool:
 
 
 def _solution(
-    program: _Program,
+    program: Program,
     goal: Literal["cost", "soonest"],
     level: float,
     kept: Sequence[_Limited],
@@ -506,7 +515,7 @@ _LESS = 1e-4
 """Weight of what decides between equal assignments."""
 
 
-def _crowded(program: _Program, some: Sequence[int]) -> bool:
+def _crowded(program: Program, some: Sequence[int]) -> bool:
     """Whether cells need more accelerators than their offer has."""
     offers = {id(program.cells[k].offer): program.cells[k].offer for k in some}
     offer = next(iter(offers.values()))
@@ -514,7 +523,7 @@ def _crowded(program: _Program, some: Sequence[int]) -> bool:
 
 
 def _placements(
-    program: _Program,
+    program: Program,
     chosen: Sequence[int],
     forbidden: Sequence[tuple[int, ...]],
     starts: Sequence[float],

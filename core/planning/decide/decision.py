@@ -10,6 +10,7 @@ from datetime import date
 from core.dates import parse_day
 from core.fields import CATALOG, Field, ParsedForm, choice, optional, text
 from core.limits import cached, limit
+from core.messages import message
 from core.planning.decide.assignment import GOALS, Assigned, Assignment, assign
 from core.planning.decide.matrix import Matrix, added, matrix
 from core.planning.decide.offers import OFFER_COLUMNS, OfferTable, read_offers, read_table
@@ -17,11 +18,19 @@ from core.planning.decide.record import CALENDAR_GONE, cluster, from_calendar, p
 from core.planning.decide.runs import RUN_COLUMNS, RunTable, read_runs
 from core.planning.form.links import link_texts
 from core.planning.form.plan_form import plan_as_given, plan_form
-from core.units import parse_quantity
+from core.units import QuantityError, parse_quantity
+
+
+def _short_enough(typed: str) -> str:
+    if len(typed) > limit("decision_chars"):
+        most = float(limit("decision_chars"))
+        raise QuantityError(message("input.too_long", length=float(len(typed)), most=most))
+    return typed
+
 
 START = Field("start", CATALOG, "2027-01-15", parse_day)
-OFFERS = text("offers", CATALOG, "", max_chars=limit("decision_chars"), lines=True)
-RUNS = text("train", CATALOG, "", max_chars=limit("decision_chars"), lines=True)
+OFFERS = Field("offers", CATALOG, "", _short_enough, "lines", max_chars=limit("decision_chars"))
+RUNS = Field("train", CATALOG, "", _short_enough, "lines", max_chars=limit("decision_chars"))
 GOAL = choice("goal", CATALOG, GOALS, "probable", few=True)
 KWH = optional(
     "kwh", CATALOG, lambda typed: parse_quantity(typed, "number", high=100, example="0.08"), nothing=math.nan

@@ -72,6 +72,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "DeepSeek-V3: 4k, 32k, 128k": _preset(
         {
             "model": "DeepSeek-V3",
+            "goal": "soonest",
             "tokens": "14.8T",
             "seq": "4,096",
             "gpu": "H800 SXM",
