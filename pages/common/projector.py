@@ -15,9 +15,9 @@ from core.messages import message
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
 from pages.common.registry import (
-    CALENDAR,
     COMPARE,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     GLOSSARY,
@@ -46,7 +46,7 @@ PICTURES: Mapping[str, str] = {
     PARALLEL.id: ".st-key-parallel-picture",
     WHAT_IF.id: ".st-key-what_if-grid",
     COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
-    CALENDAR.id: ".st-key-calendar-bars",
+    DECIDE.id: ".st-key-decide-matrix",
     SAVED.id: ":has(.np-tabled), :has(.np-next-page)",
     MEASURE.id: ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
@@ -67,7 +67,7 @@ _OPENING: Mapping[str, str] = {HOME.id: "long"}
 _CHARTS = frozenset(
     (
         *("home:answer", "home:memory", "compute:answer", "memory:bars", "parallel:picture"),
-        *("compare:bars", "calendar:bars", "measure:rates", "measure:live"),
+        *("compare:bars", "measure:rates", "measure:live"),
     )
 )
 """Keys of the charts that are a page's picture."""

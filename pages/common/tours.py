@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from core.limits import cached
 from core.messages import message
-from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
+from core.planning.decide.presets import PRESETS as DECISIONS
 from core.planning.comparison.entry import examples, pack
 from core.planning.presets import LECTURE as LECTURES
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
@@ -20,9 +20,9 @@ from core.planning.sweep.form import SWEEP_PRESETS
 from pages.common import comparison_list
 from pages.common.links import LANDS_AT, address
 from pages.common.registry import (
-    CALENDAR,
     COMPARE,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     GLOSSARY,
@@ -69,7 +69,7 @@ _LLAMA = PRESETS["Llama 3.1 405B as trained"]
 _HELD_70B = MEMORY_PRESETS["70B on one node"]
 _HELD_405B = MEMORY_PRESETS["Llama 3.1 405B, TP 8, PP 16"]
 _SOUGHT = SEARCH_PRESETS["70B on 512 H100"]
-_BOARDS, _CALENDARS = tuple(SWEEP_PRESETS.items()), tuple(CALENDAR_STORIES.values())
+_BOARDS, _DECISIONS = tuple(SWEEP_PRESETS.items()), tuple(DECISIONS.values())
 
 TOURS: Mapping[str, tuple[Stop, ...]] = {
     HOME.id: (
@@ -127,12 +127,12 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop(message("tour.compare.third"), {"base": "3"}),
         _panel(message("tour.compare.export"), "take", {}),
     ),
-    CALENDAR.id: (
-        Stop(message("tour.calendar.llama"), _CALENDARS[0]),
-        Stop(message("tour.calendar.deepseek"), _CALENDARS[1]),
-        Stop(message("tour.calendar.year"), _CALENDARS[2]),
-        Stop(message("tour.calendar.open"), {**_CALENDARS[2], "closed": "", "mhours": "0"}),
-        Stop(message("tour.calendar.two"), _CALENDARS[3]),
+    DECIDE.id: (
+        Stop(message("tour.decide.two"), _DECISIONS[0]),
+        Stop(message("tour.decide.soonest"), {**_DECISIONS[0], "goal": "soonest"}),
+        Stop(message("tour.decide.llama"), _DECISIONS[1]),
+        Stop(message("tour.decide.deepseek"), _DECISIONS[2]),
+        Stop(message("tour.decide.year"), _DECISIONS[3]),
     ),
     SAVED.id: (
         Stop(message("tour.saved.all")),
