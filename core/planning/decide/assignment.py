@@ -33,8 +33,8 @@ GOALS: tuple[Goal, ...] = get_args(Goal)
 _GRID = tuple(level / 100 for level in range(1, 100))
 """Levels among which the highest is sought."""
 
-_SECONDS = 5.0
-"""Longest search for one assignment."""
+_NODES = 10_000
+"""Nodes of the longest search for one assignment, of which ten are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,21 +242,20 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
         return Assigned(None, reasons=tuple(Reason("model", math.nan, math.nan, run) for run in stuck))
     program = Program(matrix)
     level = matrix.limits.level
-    by_goal = {name: program.best(name, level) for name in GOALS}
+    if (cheapest := program.solve("cost", level)) is None:
+        return Assigned(program.nearest(), reasons=_reasons(program, level))
+    by_goal = {name: program.best(name, level, cheapest) for name in GOALS}
     best = by_goal[goal]
-    reasons = () if best else _reasons(program, level)
-    if best is None:
-        best = program.nearest()
-    others = [by_goal[name] for name in GOALS if name != goal]
+    others: list[Assignment | None] = [by_goal[name] for name in GOALS if name != goal]
     second = "soonest" if goal == "soonest" else "cost"
-    others.append(program.solve(second, level, without=[best]) if best else None)
+    others.append(program.solve(second, level, without=[best]))
     if not all(program.known):
         others.append(program.solve(second, level, strict=False))
     alternatives: dict[str, Assignment] = {}
     for other in others:
-        if best and other and other.key != best.key:
+        if other and other.key != best.key:
             alternatives.setdefault(other.key, other)
-    return Assigned(best, tuple(alternatives.values()), reasons)
+    return Assigned(best, tuple(alternatives.values()))
 
 
 def _reasons(program: Program, level: float) -> tuple[Reason, ...]:
@@ -314,14 +313,15 @@ class Program:
             if not any_left:
                 return
 
-    def best(self, goal: Goal, level: float) -> Assignment | None:
-        """The best assignment that meets all limits; None if none does."""
-        if goal != "probable":
-            return self.solve(goal, level)
-        found = self.solve("cost", level)
-        if found is None or not _uncertain(self.matrix):
-            return found
-        return self.most_probable(found, level)
+    def best(self, goal: Goal, level: float, cheapest: Assignment) -> Assignment:
+        """The best assignment that meets all limits.
+
+        Args:
+            cheapest: The cheapest one at ``level``.
+        """
+        if goal == "soonest":
+            return self.solve(goal, level) or cheapest
+        return self.most_probable(cheapest, level) if goal == "probable" and _uncertain(self.matrix) else cheapest
 
     def nearest(self) -> Assignment | None:
         """The assignment that is likeliest to meet all limits where none meets them at the plan's level; without the
@@ -501,7 +501,7 @@ def _solution(
         integrality=whole,
         bounds=optimize.Bounds(np.zeros(width), upper),
         constraints=optimize.LinearConstraint(matrix_rows, -np.inf, np.array([most for _, most in rows])),
-        options={"time_limit": _SECONDS},
+        options={"node_limit": _NODES},
     )
     if result.x is None:
         return None
