@@ -119,7 +119,9 @@ LIMITS: Mapping[str, Limit] = {
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),
     "calendar_runs": Limit(9, "runs", "of one fleet; which may go beside which is tried for every subset of them"),
     "pools": Limit(8, "pools", "of accelerators on one calendar, each with a curve of its own; a fleet has three"),
-    "decision_chars": Limit(8_000, "characters", "a table of offers or runs; nine shapes with every field have as many"),
+    "decision_chars": Limit(
+        8_000, "characters", "a table of offers or runs; nine shapes with every field have as many"
+    ),
     "decision_chosen_chars": Limit(200, "characters", "which run is on which offer; nine of each have about 150"),
     "decision_link_chars": Limit(12_000, "characters", "a packed decision; one of shapes at their longest has 8,000"),
     "decision_bytes": Limit(100_000, "bytes", "the same unpacked, so that a short link cannot fill the memory"),

@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Any, Literal, TypeAlias, get_args
 
 from core.dates import parse_day
@@ -443,46 +442,3 @@ def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
     if offer.first and offer.last and offer.last < offer.first:
         raise line.fault(f"it ends on {offer.last}, before it begins on {offer.first}.", "Write a later end.")
     return offer
-
-
-# ------------------------------------------------------------------------------------------ writing
-
-
-def offer_line(name: str, count: str, accelerator: str, contract: str, *terms: str) -> str:
-    """Return the line of an offer whose parts are texts, which are not checked. Empty ones are left out."""
-    head = " ".join(filter(None, (count, accelerator, contract)))
-    named = f"{name.replace(':', ' ')}: " if name else ""
-    return named + ", ".join(filter(None, (head, *terms)))
-
-
-def format_offer(offer: Offer) -> str:
-    """Return the line that `read_offer` reads as this offer."""
-    count = "any number of" if offer.count is None else f"{'' if offer.is_ceiling else 'at least '}{offer.count:,}"
-    capital = "" if offer.capital is None else f"${_digits(offer.capital)}"
-    return offer_line(
-        offer.name,
-        count,
-        offer.accelerator,
-        offer.contract or "",
-        f"{offer.per_node:,} per node" if offer.per_node else "",
-        _format_price(offer.price) if offer.price else "",
-        f"{capital} over {_digits(offer.years)} years" if offer.years is not None else capital,
-        f"{offer.spare_nodes:,} spare nodes" if offer.spare_nodes else "",
-        "" if offer.idle is None else f"idle ${_digits(offer.idle)}/h",
-        "" if offer.interruptions is None else f"{_digits(offer.interruptions)} interruptions/h",
-        f"from {offer.first}" if offer.first else "",
-        f"to {offer.last}" if offer.last else "",
-        f"for {offer.days} days" if offer.days else "",
-        *(f"{out.accelerators:,} out from {out.first} to {out.last}" for out in offer.outages),
-        f"in {offer.place}" if offer.place else "",
-    )
-
-
-def _format_price(price: Price) -> str:
-    ends = "-".join(_digits(end) for end in dict.fromkeys((price.low, price.high)))
-    return f"${ends}/{'' if price.unit == 'accelerator' else 'node-'}{'h' if price.period == 'hour' else price.period}"
-
-
-def _digits(value: float) -> str:
-    """A number in digits alone, without an exponent."""
-    return f"{Decimal(repr(value)):f}".removesuffix(".0")

@@ -86,7 +86,7 @@ def test_line_in_one_cell_fills_its_row(
 
 def test_offer_reads_every_column() -> None:
     cells = ("ours", "GB200", "256 or more", "144", "owned", "$40,000 over 4 years", "2027-02-01", "2027-12-31")
-    row = dict(zip(OFFER_COLUMNS, (*cells, "0.6 MW", "73.05", ""), strict=True))
+    row: dict[str, str] = dict(zip(OFFER_COLUMNS, (*cells, "0.6 MW", "73.05", ""), strict=True))
     offer = one_offer(**row)
     assert (offer.unit, offer.per_node, offer.or_more) == (144, None, True)
     assert (offer.capital, offer.years, offer.watts) == (40_000, 4, 600_000)
@@ -407,6 +407,12 @@ def test_old_calendar_link_opens_with_the_same_runs_and_offers() -> None:
     opened, about = DECIDE_FORM.from_address(address)
     assert not about
     check_calendar(opened)
+
+
+def test_calendar_link_of_version_3_keeps_its_lengths() -> None:
+    address = {DECIDE_FORM.key(k): (v,) for k, v in {**CALENDAR, "r3s": "32k"}.items()} | {VERSION: ("3",)}
+    d = decide(DECIDE_FORM.parse(DECIDE_FORM.from_address(address)[0]))
+    assert d.runs.runs[2].texts["seq"] == "32,000"
 
 
 def test_old_saved_calendar_opens_with_the_same_runs_and_offers() -> None:

@@ -22,6 +22,7 @@ from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE
 from core.planning.form.whole_run import BUDGET, DEADLINE
+from core.planning.form.whole_run import SPOT_INTERRUPTIONS as SPOT
 from core.units import QuantityError
 
 PREFIX = "1."
@@ -111,9 +112,9 @@ def from_calendar(texts: Mapping[str, str]) -> dict[str, str]:
 
 def cluster(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the accelerators of a plan's texts as a row of offers, without a calendar's spare nodes."""
-    own = {field.id: texts.get(field.id, field.default) for field in (ACCELERATOR, COUNT, PRICE, PER_NODE)}
+    own = {field.id: texts.get(field.id, field.default) for field in (ACCELERATOR, COUNT, PRICE, PER_NODE, SPOT)}
     count = own[COUNT.id]
-    price, contract = own[PRICE.id], ""
+    price, contract = own[PRICE.id], "spot" if own[SPOT.id] else ""
     with suppress(QuantityError, ValueError):
         usable = read_offer(f"{count} {own[ACCELERATOR.id]}")
         left = (usable.count or 1) - int(texts.get("spare") or 0) * usable.node_size
@@ -129,6 +130,7 @@ def cluster(texts: Mapping[str, str]) -> dict[str, str]:
         "unit": own[PER_NODE.id],
         "contract": contract,
         "price": price,
+        "interruptions": own[SPOT.id],
     }
 
 
