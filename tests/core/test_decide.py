@@ -159,7 +159,7 @@ CONFIG = {
 
 @pytest.mark.parametrize(
     ("model", "parameters", "active"),
-    [("32B", 32e9, 32e9), ("llama 3 70b", 70.6e9, 70.6e9), ("120B-A13B", 120e9, 13e9), (json.dumps(CONFIG), 3e6, 3e6)],
+    [("32B", 32e9, 32e9), ("llama 3 70b", 70.6e9, 70.6e9), ("120B-A13B", 120e9, 13e9), (json.dumps(CONFIG), 3.14e6, 3.14e6)],
 )
 def test_model_cell_is_a_name_a_count_or_a_config(model: str, parameters: float, active: float) -> None:
     table = read_runs([{"model": model}], BASE, START)

@@ -20,7 +20,6 @@ import numpy as np
 
 from core.budget.equations import Interval
 from core.planning.decide.matrix import Cell, Matrix
-from core.planning.decide.offers import Offer
 from core.planning.decide.runs import Run
 from core.planning.decide.schedule import Bill, Placement, Schedule, bill, committed, schedule, times_at
 from core.planning.plan_limits import Check, all_met, keeps_limit
@@ -544,9 +543,3 @@ def _amount(cost: Interval, level: float, least: Interval | None = None) -> floa
     """Dollars at a level; of an unknown cost the part that is known."""
     known = [amount for amount in (cost, least) if amount and amount.known]
     return known[0].quantile(level) if known else 0.0
-
-
-def on_offers(offers: Sequence[Offer], assignment: Assignment) -> dict[str, int]:
-    """Return the most accelerators of each offer that runs are on, by name."""
-    cells = [placement.cell for placement in assignment.placements]
-    return {offer.name: max((c.accelerators for c in cells if c.offer == offer), default=0) for offer in offers}

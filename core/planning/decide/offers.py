@@ -15,9 +15,10 @@ from core.hardware.accelerators import Accelerator, accelerators, find, find_acc
 from core.hardware.offers import CONTRACTS, Contract, OfferError, read_offer
 from core.hardware.offers import Offer as ReadOffer
 from core.limits import limit
-from core.messages import message
+from core.messages import message, pick_message
 from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE, SPOT_INTERRUPTIONS, changes_on
+from core.planning.form.whole_run import POWER_LIMIT
 from core.planning.plan import Plan, parse_price
 from core.suggest import suggestions
 from core.units import QuantityError, parse_quantity
@@ -26,19 +27,8 @@ from core.wording import cleaned
 Cells: TypeAlias = Mapping[str, str]
 """A row of a table as typed: column to text. A missing column is empty."""
 
-OFFER_COLUMNS = (
-    "name",
-    "accelerator",
-    "count",
-    "unit",
-    "contract",
-    "price",
-    "first",
-    "last",
-    "power",
-    "maintenance",
-    "interruptions",
-)
+_COLUMNS = "name accelerator count unit contract price first last power maintenance interruptions"
+OFFER_COLUMNS = tuple(_COLUMNS.split())
 
 YEAR_DAYS = 365.25
 _USEFUL_YEARS, _TERM_DAYS = 5.0, 365
@@ -128,15 +118,10 @@ class Offer:
     def texts(self, count: int, plan: Plan) -> dict[str, str]:
         """Return the texts of a plan's fields that put ``plan`` on so many of it."""
         prices = (0.0, 0.0) if self.contract == "owned" else self.prices or ()
-        changes = {
-            ACCELERATOR.id: self.accelerator,
-            COUNT.id: f"{count:,}",
-            PRICE.id: "-".join(digits(price) for price in dict.fromkeys(prices)),
-            SPOT_INTERRUPTIONS.id: digits(self.interruptions) if self.interruptions else "",
-        }
-        if self.per_node:
-            changes[PER_NODE.id] = f"{self.per_node}"
-        return changes_on(plan.accelerator, changes)
+        changes = {ACCELERATOR.id: self.accelerator, COUNT.id: f"{count:,}"}
+        changes[PRICE.id] = "-".join(digits(price) for price in dict.fromkeys(prices))
+        changes[SPOT_INTERRUPTIONS.id] = digits(self.interruptions) if self.interruptions else ""
+        return changes_on(plan.accelerator, changes | ({PER_NODE.id: f"{self.per_node}"} if self.per_node else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,15 +218,8 @@ class CellReader:
 
 
 _MORE = re.compile(r"\s*(?:or more|and more|\+|at least|≥|>=)\s*", re.IGNORECASE)
-_OWNED = re.compile(r"(?P<capital>.+?)(?:\s+over\s+(?P<years>[\d.]{1,6})\s*(?:y|years?))?", re.IGNORECASE)
-_CONTRACTS: Mapping[str, Contract] = {
-    **{contract[:3]: contract for contract in CONTRACTS},
-    "our": "owned",
-    "bou": "owned",
-    "on-": "rented",
-    "com": "reserved",
-    "pre": "spot",
-}
+_WORDS: Mapping[Contract, str] = {"owned": "own our bou", "rented": "ren on-", "reserved": "res com", "spot": "spo pre"}
+"""Contract to how words begin that say it."""
 
 
 def _spread(row: Cells, start: date) -> Cells:
@@ -275,64 +253,53 @@ def offer_cells(read: ReadOffer, start: date, count: int = 1) -> dict[str, str]:
     price = "-".join(digits(end) for end in dict.fromkeys(read.hourly or ()))
     if read.capital is not None:
         price = f"${digits(read.capital)}" + (f" over {digits(read.years)} years" if read.years else "")
-    cells = {
-        "name": read.name,
-        "accelerator": read.accelerator,
-        "count": f"{usable:,}{'' if read.is_ceiling else ' or more'}",
-        "unit": f"{read.per_node}" if read.per_node else "",
-        "contract": read.contract or "",
-        "price": price,
-        "first": str(read.first or ""),
-        "last": str(last or ""),
-        "interruptions": digits(read.interruptions) if read.interruptions else "",
-    }
-    return {column: cell for column, cell in cells.items() if cell}
+    unit, more = read.per_node or "", "" if read.is_ceiling else " or more"
+    days = (str(read.first or ""), str(last or ""))
+    texts = (read.name, read.accelerator, f"{usable:,}{more}", f"{unit}", read.contract or "", price, *days)
+    interruptions = digits(read.interruptions) if read.interruptions else ""
+    cells = zip(OFFER_COLUMNS, (*texts, "", "", interruptions), strict=True)
+    return {column: cell for column, cell in cells if cell}
 
 
 def _offer(reader: CellReader, plan: Plan) -> Offer | None:
-    name = reader.read("accelerator", _accelerator)
-    if not reader.text("accelerator"):
-        reader.fail("accelerator", message("decision.no_accelerator"))
-    if not reader.text("count"):
-        reader.fail("count", message("decision.no_count"))
-    count, or_more = reader.read("count", _count, (1, False))
-    if not name or reader.problems:
+    for column, missing in (("accelerator", "decision.no_accelerator"), ("count", "decision.no_count")):
+        if not reader.text(column):
+            reader.fail(column, pick_message(missing))
+    name, (count, or_more) = reader.read("accelerator", _accelerator), reader.read("count", _count, (1, False))
+    if reader.problems:
         return None
-    contract: Contract = reader.read("contract", _contract, _implied(reader.text("price")))
-    capital, years, prices = math.nan, math.nan, None
-    if contract == "owned":
-        capital, years = reader.read("price", _capital, (math.nan, math.nan))
-    else:
-        prices = reader.read("price", parse_price)
+    contract: Contract = reader.read("contract", _contract, "owned" if "over" in reader.text("price") else "rented")
+    owned, none = contract == "owned", (math.nan, math.nan)
+    capital, years = reader.read("price", _capital, none) if owned else none
     per_node, unit = reader.read("unit", lambda text: _unit(text, find(name)), (None, find(name).node_size))
     first, last = reader.read("first", parse_day), reader.read("last", parse_day)
     if first and last and last < first:
         reader.fail("last", message("decision.ends_before", first=str(first), last=str(last)))
-    most = float(limit("interruptions"))
-    interruptions = reader.read("interruptions", lambda text: parse_quantity(text, "number", high=most), 0.0)
+    interruptions = reader.read("interruptions", _number("interruptions"), plan.reliability.taken)
     if contract == "spot" and not interruptions:
-        interruptions = plan.reliability.taken
-        if not interruptions:
-            reader.fail("interruptions", message("decision.no_interruptions"))
-    hours = float(limit("maintenance_hours"))
+        reader.fail("interruptions", message("decision.no_interruptions"))
     return Offer(
-        row=reader.row,
-        name=cleaned(reader.text("name"), limit("run_name")) or name,
-        accelerator=name,
-        count=count,
-        unit=unit,
-        or_more=or_more,
-        contract=contract,
-        prices=prices,
+        reader.row,
+        cleaned(reader.text("name"), limit("run_name")) or name,
+        name,
+        count,
+        unit,
+        or_more,
+        contract,
+        prices=None if owned else reader.read("price", parse_price),
         capital=capital,
         years=years,
         first=first,
         last=last,
-        watts=reader.read("power", _watts, math.nan),
-        maintenance=reader.read("maintenance", lambda text: parse_quantity(text, "number", high=hours), 0.0),
+        watts=reader.read("power", POWER_LIMIT.parse, math.nan),
+        maintenance=reader.read("maintenance", _number("maintenance_hours"), 0.0),
         interruptions=interruptions if contract == "spot" else 0.0,
         per_node=per_node,
     )
+
+
+def _number(most: str) -> Callable[[str], float]:
+    return lambda text: parse_quantity(text, "number", high=float(limit(most)))
 
 
 def _accelerator(text: str) -> str:
@@ -347,39 +314,27 @@ def _accelerator(text: str) -> str:
 
 def _count(text: str) -> tuple[int, bool]:
     number = _MORE.sub("", text)
-    high = limit("accelerators")
-    count = parse_quantity(number, "accelerators", low=1, high=high, whole=True, example="256 or 256 or more")
-    return int(count), number != text
+    return int(COUNT.parse(number)), number != text
 
 
 def _contract(text: str) -> Contract:
-    contract = _CONTRACTS.get(text[:3].lower())
-    if contract is None:
-        raise QuantityError(message("decision.contract", entered=text[: limit("number_chars")], options=CONTRACTS))
-    return contract
-
-
-def _implied(price: str) -> Contract:
-    return "owned" if "over" in price.lower() else "rented"
+    for contract, words in _WORDS.items():
+        if text[:3].lower() in words.split():
+            return contract
+    raise QuantityError(message("decision.contract", entered=text[: limit("number_chars")], options=CONTRACTS))
 
 
 def _capital(text: str) -> tuple[float, float]:
-    match = _OWNED.fullmatch(text)
-    amount = match["capital"] if match else text
+    amount, _, years = text.partition(" over ")
     capital = parse_quantity(amount, "usd", high=float(limit("dollars")), example="$30,000 over 4 years")
-    years = match["years"] if match else None
-    return capital, parse_quantity(years, "number", low=0.1, high=50) if years else _USEFUL_YEARS
+    number = years.strip().removesuffix("s").removesuffix("year")
+    return capital, parse_quantity(number, "number", low=0.1, high=50) if years else _USEFUL_YEARS
 
 
 def _unit(text: str, device: Accelerator) -> tuple[int | None, int]:
     """Accelerators of a node where that is another number, and those that come together."""
-    if text.lower().removesuffix("s") == "node" or (
-        text.lower().removesuffix("s") == "rack" and device.node_size >= _RACK
-    ):
+    word = text.lower().removesuffix("s")
+    if word == "node" or (word == "rack" and device.node_size >= _RACK):
         return None, device.node_size
     unit = int(parse_quantity(text, "count", low=1, high=limit("node"), whole=True, example="node, or 72"))
     return None if unit % device.node_size == 0 else unit, unit
-
-
-def _watts(text: str) -> float:
-    return parse_quantity(text, "watts", low=1.0, high=1e12, example="1.2 MW")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from core.budget.equations import Interval, rent
-from core.formula import Explanation, Symbol, formula
+from core.formula import Explanation
 from core.planning.decide.matrix import (
     SIDES,
     UNKNOWN,
@@ -23,24 +23,9 @@ from core.planning.decide.matrix import (
     energy_cost,
 )
 from core.planning.decide.offers import Offer
-from core.sources import OWN_CONSTRUCTION
 
 LEVELS = (0.1, 0.5, 0.9)
 """Of the low end, the median, and the high end of a range."""
-
-
-@formula(
-    r"\v{held} - \v{used}",
-    result=Symbol("H_i", "accelerator-hours that are paid for, and in which no run works", "accelerator_hours"),
-    symbols={
-        "held": Symbol("H_f", "accelerator-hours that are paid for", "accelerator_hours"),
-        "used": Symbol("H", "accelerator-hours of all runs", "accelerator_hours"),
-    },
-    sources=(OWN_CONSTRUCTION.at("what is paid for and not used"),),
-)
-def idle_hours(held: float, used: float) -> float:
-    """Idle accelerator-hours."""
-    return held - used
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +212,10 @@ def bill(s: Schedule) -> Bill:
 
 
 def _idle(held: Interval, used: Interval) -> Interval:
-    """What is held and not used, as hours or as dollars; none where rounding alone leaves some."""
+    """What is paid for and not used, as hours or as dollars."""
     if not (held.known and used.known):
         return UNKNOWN
-    ends = [max(0.0, float(idle_hours(held=getattr(held, side), used=getattr(used, side)))) for side in SIDES]
-    return Interval(*sorted(ends))
+    return Interval(*sorted(max(0.0, getattr(held, side) - getattr(used, side)) for side in SIDES))
 
 
 def explain(s: Schedule, kwh: float) -> list[Explanation]:
