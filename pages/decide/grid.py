@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import streamlit as st
 
 from core.limits import limit
-from core.messages import find_message, message
+from core.messages import message
 from core.planning.decide.offers import CellProblem, Cells
 from core.views.decide import text
 
@@ -117,7 +117,7 @@ def _config(columns: Sequence[str]) -> dict[str, Any]:
     found = {
         column: st.column_config.TextColumn(
             str(text.column_label(column)),
-            help=find_message(f"decide.column.{column}.help"),
+            help=text.column_help(column),
             width=_WIDTHS.get(column, _WIDTH),
             max_chars=most if column == "model" else limit("offer_chars"),
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from core.dates import format_day
 from core.hardware.offers import Contract
-from core.messages import Message, message, pick_message
+from core.messages import Message, find_message, message, pick_message
 from core.planning.decide.assignment import Assignment
 from core.planning.decide.decision import BECAUSE, BY, ON, Decision
 from core.planning.decide.matrix import Cell
@@ -23,31 +23,16 @@ CONTRACTS: Mapping[Contract, str] = {
     "reserved": "decide.contract.reserved",
     "spot": "decide.contract.spot",
 }
-COLUMNS: Mapping[str, str] = {
-    "name": "decide.column.name",
-    "accelerator": "decide.column.accelerator",
-    "count": "decide.column.count",
-    "unit": "decide.column.unit",
-    "contract": "decide.column.contract",
-    "price": "decide.column.price",
-    "first": "decide.column.first",
-    "last": "decide.column.last",
-    "power": "decide.column.power",
-    "maintenance": "decide.column.maintenance",
-    "interruptions": "decide.column.interruptions",
-    "model": "decide.column.model",
-    "tokens": "decide.column.tokens",
-    "seq": "decide.column.seq",
-    "batch": "decide.column.batch",
-    "after": "decide.column.after",
-    "deadline": "decide.column.deadline",
-}
-"""Column of a table → its heading."""
 
 
 def column_label(column: str) -> Message:
-    """Return the heading of a column."""
-    return message(COLUMNS[column])
+    """Return the heading of a column of offers or runs."""
+    return find_message(f"decide.column.{column}") or message("decide.column.check")
+
+
+def column_help(column: str) -> Message | None:
+    """Return what a column of offers or runs holds."""
+    return find_message(f"decide.column.{column}.help")
 
 
 def problem_text(problem: CellProblem) -> Message:
@@ -137,7 +122,9 @@ def detail(best: Assignment) -> str:
     schedule, cost, watts = best.schedule, best.cost, best.schedule.peak_watts
     first, last = (format_day(schedule.day(at)) for at in (best.ends.low, best.ends.high))
     said = [message("decide.detail.ends", first=first, last=last)]
+    unknown = [offer.name for offer in best.bill.unknown]
     said += [message("decide.detail.cost", cost=(cost.low, cost.high))] if cost.known else []
+    said += [message("decide.detail.unpriced", offers=unknown)] if unknown else []
     said += [] if math.isnan(watts) else [message("decide.detail.power", watts=watts)]
     return " ".join(said)
 
