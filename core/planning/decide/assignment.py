@@ -9,17 +9,14 @@ limits are met is the highest level at which they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from itertools import combinations, product
-from typing import Any, Literal, TypeAlias, get_args
-
-import numpy as np
+from typing import Literal, TypeAlias, get_args
 
 from core.budget.equations import Interval
-from core.planning.decide.matrix import Cell, Matrix
+from core.planning.decide.matrix import Matrix
+from core.planning.decide.program import LIMITED, MOMENT, Limited, best_placements, end_by
 from core.planning.decide.runs import Run
 from core.planning.decide.schedule import Bill, Placement, Schedule, bill, committed, schedule, times_at
 from core.planning.plan_limits import Check, all_met, keeps_limit
@@ -31,9 +28,6 @@ GOALS: tuple[Goal, ...] = get_args(Goal)
 
 _GRID = tuple(level / 100 for level in range(1, 100))
 """Levels among which the highest is sought."""
-
-_NODES = 10_000
-"""Nodes of the longest search for one assignment, of which ten are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,36 +73,20 @@ class Assignment:
 
     @cached_property
     def limits(self) -> tuple[Check, ...]:
-        """Deadline of the run that is likeliest to miss its own, budget, and power limit; those that there are."""
-        level, limits = self.matrix.limits.level, self.matrix.limits
-        ends = [end for _, end in times_at(self.matrix, self.placements, level)]
+        """The deadline that comes nearest to be missed, the budget, and the power limit; those that there are."""
         every: list[Check] = []
-        bounds = [_bound(self.matrix, placement.cell) for placement in self.placements]
-        due = [(self._level(self._in_time(i, bound)), i, bound) for i, bound in enumerate(bounds) if bound < math.inf]
-        if due:
-            probability, i, bound = min(due)
-            every.append(Check("deadline", bound, ends[i], keeps_limit(ends[i], bound), probability))
-        if not math.isnan(limits.dollars):
-            cost = self.cost_at(level)
-            met = None if math.isnan(cost) else keeps_limit(cost, limits.dollars)
-            chance = math.nan if met is None else self._level(lambda at: keeps_limit(self.cost_at(at), limits.dollars))
-            every.append(Check("money", limits.dollars, cost, met, chance))
-        every += [Check("power", most, watts, keeps_limit(watts, most), math.nan) for most, watts in self._powers()][:1]
+        now = measures(self, self.matrix.limits.level)
+        for name in LIMITED:
+            if here := [one for one in now if one.limit == name]:
+                worst = max(here, key=lambda one: math.inf if math.isnan(one.value) else one.value / one.allowed)
+                met = None if math.isnan(worst.value) else worst.kept
+                sure = met is None or name == "power"
+                chance = math.nan if sure else self._level(lambda level, name=name: self._keeps(name, level))
+                every.append(Check(name, worst.allowed, worst.value, met, chance))
         return tuple(every)
 
-    def _powers(self) -> list[tuple[float, float]]:
-        """Power limits, and the most that is drawn under each; that with least to spare first."""
-        power = self.schedule
-        bounds: list[tuple[float, float]] = []
-        for offer in (None, *power.offers):
-            most = offer.watts if offer else self.matrix.limits.watts
-            if not math.isnan(most):
-                runs = tuple(run for run in power.runs if offer is None or run.cell.offer == offer)
-                bounds.append((most, replace(power, runs=runs).peak_watts))
-        return sorted(bounds, key=lambda bound: -bound[1] / bound[0] if not math.isnan(bound[1]) else -math.inf)
-
-    def _in_time(self, i: int, bound: float) -> Callable[[float], bool]:
-        return lambda level: keeps_limit(times_at(self.matrix, self.placements, level)[i][1], bound)
+    def _keeps(self, name: Limited, level: float) -> bool:
+        return all(one.kept for one in measures(self, level) if one.limit == name)
 
     @staticmethod
     def _level(holds: Callable[[float], bool]) -> float:
@@ -142,63 +120,53 @@ class Assignment:
 
 _HALVINGS = 20
 
-_Limited: TypeAlias = Literal["deadline", "money", "power"]
-_ALL: tuple[_Limited, ...] = get_args(_Limited)
-
-
-def _bound(matrix: Matrix, cell: Cell) -> float:
-    """Days from the start by which a run has to end on an offer: its deadline, or the offer's last day."""
-    return min(matrix.due(cell.run), cell.offer.closes(matrix.start))
-
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A limit that an assignment breaks: what it allows, and what the assignment has."""
+class Measure:
+    """What a limit allows, and what an assignment has; of ``after`` and ``first`` the least day that it may have."""
 
     limit: Literal["deadline", "money", "power", "count", "after", "first"]
     name: str
     allowed: float
     value: float
 
+    @property
+    def kept(self) -> bool:
+        """Whether the limit is kept, or that is unknown."""
+        if self.limit in ("after", "first"):
+            return self.value >= self.allowed - MOMENT
+        return math.isnan(self.value) or keeps_limit(self.value, self.allowed)
 
-def broken_limits(assignment: Assignment, level: float | None = None) -> tuple[Broken, ...]:
-    """Return every limit that an assignment breaks, from its times and cells alone.
+
+def measures(assignment: Assignment, level: float) -> list[Measure]:
+    """Return every limit of an assignment with what it has at a level of all ranges, from its times and cells alone."""
+    matrix, cells = assignment.matrix, [placement.cell for placement in assignment.placements]
+    times = times_at(matrix, assignment.placements, level)
+    found = [Measure("money", "", matrix.limits.dollars, assignment.cost_at(level))]
+    for cell, (begin, end) in zip(cells, times, strict=True):
+        name, after = cell.run.name, cell.run.after
+        found.append(Measure("first", name, max(cell.run.first, cell.offer.opens(matrix.start)), begin))
+        found += [] if after is None else [Measure("after", name, times[after][1], begin)]
+        found.append(Measure("deadline", name, end_by(matrix, cell), end))
+    for at in {begin for begin, _ in times}:
+        now = [cell for cell, (begin, end) in zip(cells, times, strict=True) if begin <= at + MOMENT < end]
+        found.append(Measure("power", "", matrix.limits.watts, sum(cell.watts for cell in now)))
+        for offer in dict.fromkeys(cell.offer for cell in now):
+            here = [cell for cell in now if cell.offer == offer]
+            found.append(Measure("power", offer.name, offer.watts, sum(cell.watts for cell in here)))
+            most = math.inf if offer.or_more else offer.count
+            found.append(Measure("count", offer.name, most, sum(cell.accelerators for cell in here)))
+    return [one for one in found if math.isfinite(one.allowed)]
+
+
+def broken_limits(assignment: Assignment, level: float | None = None) -> tuple[Measure, ...]:
+    """Return every limit that an assignment breaks.
 
     Args:
         level: Of times and costs; the plan's own confidence if None.
     """
-    matrix, cells = assignment.matrix, [placement.cell for placement in assignment.placements]
-    level = matrix.limits.level if level is None else level
-    times = times_at(matrix, assignment.placements, level)
-    found: list[Broken] = []
-
-    def least(limit: Literal["after", "first"], name: str, allowed: float, value: float) -> None:
-        if value < allowed - _MOMENT:
-            found.append(Broken(limit, name, allowed, value))
-
-    def most(limit: Literal["deadline", "money", "power", "count"], name: str, allowed: float, value: float) -> None:
-        if not math.isnan(allowed + value) and not keeps_limit(value, allowed):
-            found.append(Broken(limit, name, allowed, value))
-
-    for cell, (begin, end) in zip(cells, times, strict=True):
-        least("first", cell.run.name, max(cell.run.first, cell.offer.opens(matrix.start)), begin)
-        if cell.run.after is not None:
-            least("after", cell.run.name, times[cell.run.after][1], begin)
-        most("deadline", cell.run.name, _bound(matrix, cell), end)
-    for at in {begin for begin, _ in times}:
-        now = [cell for cell, (begin, end) in zip(cells, times, strict=True) if begin <= at + _MOMENT < end]
-        most("power", "", matrix.limits.watts, sum(cell.watts for cell in now))
-        for offer in dict.fromkeys(cell.offer for cell in now):
-            here = [cell for cell in now if cell.offer == offer]
-            most("power", offer.name, offer.watts, sum(cell.watts for cell in here))
-            if not offer.or_more:
-                most("count", offer.name, offer.count, sum(cell.accelerators for cell in here))
-    most("money", "", matrix.limits.dollars, assignment.cost_at(level))
-    return tuple(found)
-
-
-_MOMENT = 1e-6
-"""Days that are none."""
+    level = assignment.matrix.limits.level if level is None else level
+    return tuple(one for one in measures(assignment, level) if not one.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +216,7 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
     others: list[Assignment | None] = [by_goal[name] for name in GOALS if name != goal]
     second = "soonest" if goal == "soonest" else "cost"
     others.append(program.solve(second, level, without=[best]))
-    if not all(program.known):
+    if len(program.known) < len(program.cells):
         others.append(program.solve(second, level, strict=False))
     alternatives: dict[str, Assignment] = {}
     for other in others:
@@ -260,7 +228,7 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
 def _reasons(program: Program, level: float) -> tuple[Reason, ...]:
     """The least that each limit would have to be with all others kept; where none is enough, each by itself."""
     for alone in (False, True):
-        found = [reason for name in _ALL if (reason := program.needed(name, level, alone))]
+        found = [reason for name in LIMITED if (reason := program.needed(name, level, alone))]
         if found:
             return tuple(found)
     return ()
@@ -272,45 +240,7 @@ class Program:
     def __init__(self, matrix: Matrix) -> None:
         self.matrix = matrix
         self.cells = [cell for cell in matrix.every if cell.possible]
-        self.run_of = [matrix.runs.index(cell.run) for cell in self.cells]
-        self.offers = [offer for offer in matrix.offers if any(cell.offer is offer for cell in self.cells)]
-        self.known = [cell.cost.known for cell in self.cells]
-        self.forbidden = self._forbidden(1.0)
-
-    def _forbidden(self, power: float) -> list[tuple[int, ...]]:
-        """Least sets of cells, of a run each, that cannot be under way at once.
-
-        Args:
-            power: Factor of all power limits.
-        """
-        takes: list[tuple[dict[int, float], float]] = []
-        watts = {k: cell.watts for k, cell in enumerate(self.cells) if not math.isnan(cell.watts)}
-        for offer in self.offers:
-            here = {k: cell for k, cell in enumerate(self.cells) if cell.offer is offer}
-            room = math.inf if offer.or_more else offer.count
-            takes.append(({k: float(cell.accelerators) for k, cell in here.items()}, room))
-            takes.append(({k: watts[k] for k in here if k in watts}, offer.watts * power))
-        takes.append((watts, self.matrix.limits.watts * power))
-        found: set[tuple[int, ...]] = set()
-        for amounts, room in takes:
-            if not math.isnan(room):
-                found |= set(self._least_sets(amounts, room * (1 + 1e-9)))
-        return sorted(found)
-
-    def _least_sets(self, amounts: dict[int, float], room: float) -> Iterable[tuple[int, ...]]:
-        if sum(sorted(amounts.values())) <= room:
-            return
-        by_run = {run: [k for k in amounts if self.run_of[k] == run] for run in range(len(self.matrix.runs))}
-        for size in range(1, len(self.matrix.runs) + 1):
-            any_left = False
-            for runs in combinations(by_run, size):
-                for some in product(*(by_run[run] for run in runs)):
-                    total = sum(amounts[k] for k in some)
-                    any_left |= total <= room
-                    if total > room >= total - min(amounts[k] for k in some):
-                        yield some
-            if not any_left:
-                return
+        self.known = [cell for cell in self.cells if cell.cost.known]
 
     def best(self, goal: Goal, level: float, cheapest: Assignment) -> Assignment:
         """The best assignment that meets all limits.
@@ -320,18 +250,19 @@ class Program:
         """
         if goal == "soonest":
             return self.solve(goal, level) or cheapest
-        return self.most_probable(cheapest, level) if goal == "probable" and _uncertain(self.matrix) else cheapest
+        uncertain = any(not math.isnan(check.probability) for check in cheapest.limits)
+        return self.most_probable(cheapest, level) if goal == "probable" and uncertain else cheapest
 
     def nearest(self) -> Assignment | None:
         """The assignment that is likeliest to meet all limits where none meets them at the plan's level; without the
         limits of money and power where these cannot be met at all."""
-        tries: tuple[tuple[_Limited, ...], ...] = (_ALL, ("deadline", "power"), ("deadline",), ("power",), ())
+        tries: tuple[tuple[Limited, ...], ...] = (LIMITED, ("deadline", "power"), ("deadline",), ("power",), ())
         for kept in tries:
             if found := self.solve("cost", _GRID[0], kept=kept):
                 return self.most_probable(found, _GRID[0], kept)
         return None
 
-    def most_probable(self, found: Assignment, level: float, kept: Sequence[_Limited] = _ALL) -> Assignment:
+    def most_probable(self, found: Assignment, level: float, kept: Sequence[Limited] = LIMITED) -> Assignment:
         """The cheapest assignment at the highest level of `_GRID` at which limits are met.
 
         Args:
@@ -346,22 +277,20 @@ class Program:
             low, high, found = (middle, high, more) if more else (low, middle, found)
         return found
 
-    def has_budget(self, kept: Sequence[_Limited]) -> bool:
+    def has_budget(self, kept: Sequence[Limited]) -> bool:
         """Whether a budget counts."""
         return "money" in kept and not math.isnan(self.matrix.limits.dollars)
 
-    def needed(self, name: _Limited, level: float, alone: bool) -> Reason | None:
+    def needed(self, name: Limited, level: float, alone: bool) -> Reason | None:
         """The least that a limit would have to be; None where there is none, it is kept, or nothing is enough.
 
         Args:
             alone: Whether no other limit counts.
         """
-        kept: list[_Limited] = [] if alone else [other for other in _ALL if other != name]
+        kept: list[Limited] = [] if alone else [other for other in LIMITED if other != name]
         strict = name == "money" or self.has_budget(kept)  # an unknown cost meets no budget
-        if name == "power":
-            found = self._least_power(level, kept, strict)
-        else:
-            found = self.solve("soonest" if name == "deadline" else "cost", level, kept, strict=strict)
+        goal = "soonest" if name == "deadline" else "power" if name == "power" else "cost"
+        found = self.solve(goal, level, kept, strict=strict)
         if found is None:
             return None
         broken = [one for one in broken_limits(found, level) if one.limit == name]
@@ -371,32 +300,11 @@ class Program:
         run = next((run for run in self.matrix.runs if name == "deadline" and run.name == worst.name), None)
         return Reason(name, worst.allowed, worst.value, run, alone)
 
-    def _least_power(self, level: float, kept: Sequence[_Limited], strict: bool) -> Assignment | None:
-        """An assignment that needs the least power, by halving the factor of all power limits."""
-        known = [cell.watts for cell in self.cells if not math.isnan(cell.watts)]
-        limits = [self.matrix.limits.watts, *(offer.watts for offer in self.offers)]
-        least = min((watts for watts in limits if not math.isnan(watts)), default=math.nan)
-        low, high = 1.0, len(self.matrix.runs) * max(known, default=math.nan) / least
-        found = self.solve("cost", level, kept, strict=strict) if high > low else None
-        before = self.forbidden
-        while found and (high := min(high, self._power_factor(found))) / low > 1.001:
-            middle = math.sqrt(low * high)
-            self.forbidden = self._forbidden(middle)
-            fewer = self.solve("cost", level, (*kept, "power"), strict=strict)
-            low, found = (low, fewer) if fewer else (middle, found)
-        self.forbidden = before
-        return found
-
-    @staticmethod
-    def _power_factor(found: Assignment) -> float:
-        """By how much the power limits would have to be more."""
-        return max((check.value / check.limit for check in found.limits if check.id == "power"), default=math.inf)
-
     def solve(
         self,
-        goal: Literal["cost", "soonest"],
+        goal: Literal["cost", "soonest", "power"],
         level: float,
-        kept: Sequence[_Limited] = _ALL,
+        kept: Sequence[Limited] = LIMITED,
         without: Sequence[Assignment] = (),
         strict: bool | None = None,
     ) -> Assignment | None:
@@ -410,136 +318,9 @@ class Program:
                 cost counts.
         """
         counts = goal == "cost" or self.has_budget(kept)
-        if strict is None and counts and not all(self.known):
+        if strict is None and counts and len(self.known) < len(self.cells):
             return self.solve(goal, level, kept, without, True) or self.solve(goal, level, kept, without, False)
-        return _solution(self, goal, level, kept, without, bool(strict))
-
-
-def _uncertain(matrix: Matrix) -> bool:
-    """Whether a limit depends on how fast runs are."""
-    limits = (matrix.limits.days, matrix.limits.dollars, *(run.deadline for run in matrix.runs))
-    closing = any(offer.last for offer in matrix.offers)
-    return closing or not all(map(math.isnan, limits))
-
-
-def _solution(
-    program: Program,
-    goal: Literal["cost", "soonest"],
-    level: float,
-    kept: Sequence[_Limited],
-    without: Sequence[Assignment],
-    strict: bool,
-) -> Assignment | None:
-    matrix, cells = program.matrix, program.cells
-    runs, count = len(matrix.runs), len(cells)
-    days = np.array([cell.calendar_days.quantile(level) for cell in cells])
-    opens = np.array([max(cell.run.first, cell.offer.opens(matrix.start)) for cell in cells])
-    bound = np.array([_bound(matrix, cell) for cell in cells])
-    reserved = [offer for offer in program.offers if offer.contract == "reserved"]
-    fixed = [_amount(committed(offer, matrix.start), level) for offer in reserved]
-    cost = np.array([0.0 if cell.is_reserved else _amount(cell.cost, level, cell.energy) for cell in cells])
-    horizon = float(
-        opens.max() + sum(max(days[k] for k in range(count) if program.run_of[k] == i) for i in range(runs))
-    )
-    pairs = [(i, j) for i in range(runs) for j in range(runs) if i != j]
-    before = {pair: count + at for at, pair in enumerate(pairs)}
-    starts = count + len(pairs)
-    taken, end = starts + runs, starts + runs + len(reserved)
-    width = end + 1
-    rows: list[tuple[dict[int, float], float]] = []  # coefficients and the most that their sum may be
-
-    def duration(i: int, factor: float = 1.0) -> dict[int, float]:
-        return {k: factor * float(days[k]) for k in range(count) if program.run_of[k] == i}
-
-    for i in range(runs):
-        own = [k for k in range(count) if program.run_of[k] == i]
-        rows += [(dict.fromkeys(own, sign), sign) for sign in (1.0, -1.0)]
-        rows.append(({**{k: float(opens[k]) for k in own}, starts + i: -1.0}, 0.0))
-        rows.append(({**duration(i), starts + i: 1.0, end: -1.0}, 0.0))
-        if "deadline" in kept:
-            late = {k: float(days[k] + horizon - min(bound[k], horizon)) for k in own}
-            rows.append(({**late, starts + i: 1.0}, horizon))
-        if (j := matrix.runs[i].after) is not None:
-            rows.append(({**duration(j), starts + j: 1.0, starts + i: -1.0}, 0.0))
-    for (i, j), at in before.items():
-        rows.append(({**duration(i), starts + i: 1.0, starts + j: -1.0, at: horizon}, horizon))
-        if i < j:
-            rows.append(({at: 1.0, before[j, i]: 1.0}, 1.0))
-    power_free = (
-        program.forbidden if "power" in kept else [some for some in program.forbidden if _crowded(program, some)]
-    )
-    for some in power_free:
-        orders = {before[program.run_of[k], program.run_of[m]]: -1.0 for k in some for m in some if k != m}
-        rows.append(({**dict.fromkeys(some, 1.0), **orders}, len(some) - 1.0))
-    for k, cell in enumerate(cells):
-        if cell.offer in reserved:
-            rows.append(({k: 1.0, taken + reserved.index(cell.offer): -1.0}, 0.0))
-    total = {k: float(cost[k]) for k in range(count)} | {taken + at: amount for at, amount in enumerate(fixed)}
-    if "money" in kept and not math.isnan(matrix.limits.dollars):
-        rows.append((total, matrix.limits.dollars * (1 + 1e-9)))
-    for other in without:
-        chosen = {k: 1.0 for k, cell in enumerate(cells) if any(cell is one.cell for one in other.placements)}
-        rows.append((chosen, runs - 1.0))
-    dollars = max(1.0, float(cost.max()) * runs + sum(fixed))
-    weights = np.zeros(width)
-    for at, amount in total.items():
-        weights[at] = amount / dollars * (1.0 if goal == "cost" else _LESS)
-    weights[end] = (1.0 if goal == "soonest" else _LESS) / max(1.0, horizon)
-    matrix_rows = np.zeros((len(rows), width))
-    for at, (row, _) in enumerate(rows):
-        matrix_rows[at, list(row)] = list(row.values())
-    upper = np.ones(width)
-    upper[starts : starts + runs], upper[end] = horizon, horizon
-    if strict:
-        upper[[k for k in range(count) if not program.known[k]]] = 0.0
-    whole = np.ones(width)
-    whole[starts : starts + runs], whole[end] = 0.0, 0.0
-    optimize: Any = import_module("scipy.optimize")
-    result = optimize.milp(
-        weights,
-        integrality=whole,
-        bounds=optimize.Bounds(np.zeros(width), upper),
-        constraints=optimize.LinearConstraint(matrix_rows, -np.inf, np.array([most for _, most in rows])),
-        options={"node_limit": _NODES},
-    )
-    if result.x is None:
-        return None
-    chosen = sorted((k for k in range(count) if result.x[k] > 0.5), key=lambda k: program.run_of[k])
-    return Assignment(
-        matrix, _placements(program, chosen, power_free, result.x[starts : starts + runs].tolist(), days.tolist())
-    )
-
-
-_LESS = 1e-4
-"""Weight of what decides between equal assignments."""
-
-
-def _crowded(program: Program, some: Sequence[int]) -> bool:
-    """Whether cells need more accelerators than their offer has."""
-    offers = {id(program.cells[k].offer): program.cells[k].offer for k in some}
-    offer = next(iter(offers.values()))
-    return len(offers) == 1 and not offer.or_more and sum(program.cells[k].accelerators for k in some) > offer.count
-
-
-def _placements(
-    program: Program,
-    chosen: Sequence[int],
-    forbidden: Sequence[tuple[int, ...]],
-    starts: Sequence[float],
-    days: Sequence[float],
-) -> tuple[Placement, ...]:
-    """The chosen cells, each after the runs that the solution ends before it starts and that cannot go with it."""
-    after: list[set[int]] = [{run.after} if run.after is not None else set() for run in program.matrix.runs]
-    for some in forbidden:
-        if all(k in chosen for k in some):
-            pairs = [(starts[j] - starts[i] - days[k], i, j) for k in some for m in some if k != m
-                     for i, j in [(program.run_of[k], program.run_of[m])]]  # fmt: skip
-            _, i, j = max(pairs)
-            after[j].add(i)
-    return tuple(Placement(program.cells[k], tuple(sorted(after[i]))) for i, k in enumerate(chosen))
-
-
-def _amount(cost: Interval, level: float, least: Interval | None = None) -> float:
-    """Dollars at a level; of an unknown cost the part that is known."""
-    known = [amount for amount in (cost, least) if amount and amount.known]
-    return known[0].quantile(level) if known else 0.0
+        cells = self.known if strict else self.cells
+        others = [[placement.cell for placement in other.placements] for other in without]
+        found = best_placements(self.matrix, cells, goal, level, kept, others)
+        return Assignment(self.matrix, found) if found else None
