@@ -115,14 +115,21 @@ LIMITS: Mapping[str, Limit] = {
     "experiment_bytes": Limit(100_000_000, "bytes", "of one tensor that an experiment makes and sends"),
     "plan_name": Limit(80, "characters", "a plan's name; it heads a column and a row"),
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),
-    "calendar_runs": Limit(9, "runs", "of one fleet; which may go beside which is tried for every subset of them"),
-    "pools": Limit(8, "pools", "of accelerators on one calendar, each with a curve of its own; a fleet has three"),
-    "offer_chars": Limit(900, "characters", "one line that offers hardware; twenty outages have about as many"),
+    "calendar_runs": Limit(
+        9, "runs", "of one decision; with eight offers, the best assignment takes up to ten seconds"
+    ),
+    "pools": Limit(8, "offers", "of accelerators in one decision; a team has about four"),
+    "decision_chars": Limit(
+        8_000, "characters", "a table of offers or runs; nine shapes with every field have as many"
+    ),
+    "decision_chosen_chars": Limit(200, "characters", "which run is on which offer; nine of each have about 150"),
+    "decision_link_chars": Limit(12_000, "characters", "a packed decision; one of shapes at their longest has 8,000"),
+    "decision_bytes": Limit(100_000, "bytes", "the same unpacked, so that a short link cannot fill the memory"),
+    "decisions_kept": Limit(8, "decisions", "answered last, up to 100 plans each; a rerun asks for the same again"),
+    "decision_parts": Limit(24, "cells", "on parts of an offer; each takes a search of 20 to 80 ms"),
+    "offer_chars": Limit(900, "characters", "one line that offers hardware; older ones have twenty outages"),
     "interruptions": Limit(60, "an hour", "of spot capacity; one a minute leaves no progress"),
-    "calendar_years": Limit(100, "years", "from a calendar's start to its last end; nobody plans for longer"),
     "run_name": Limit(40, "characters", "a run's name; it heads a bar"),
-    "closed_windows": Limit(40, "windows", "of maintenance in dates; a year of fortnights has 26"),
-    "closed_chars": Limit(600, "characters", "the same as typed; 24 windows of two dates"),
     "maintenance_hours": Limit(168, "hours", "of maintenance each month: a week from its first Monday"),
     "dollars": Limit(10**13, "dollars", "a price or a yearly sum as typed; the whole industry's capital is below it"),
     "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),

@@ -77,9 +77,9 @@ class Store:
         per_page: int = 20,
         kind: EntryKind = "plan",
     ) -> PlanPage:
-        """Return plans or calendars with every word of ``text`` and every tag, newest change first. page: from 1."""
+        """Return plans or decisions with every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
-        where = [c.archived == int(archived), c.kind == kind]
+        where = [c.archived == int(archived), c.kind.in_((kind, "calendar") if kind == "decision" else (kind,))]
         where += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
         where += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
         size = max(1, min(per_page, limit("plans_listed")))

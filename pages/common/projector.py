@@ -29,7 +29,7 @@ PICTURES: Mapping[str, str] = {
     "parallel": ".st-key-parallel-picture",
     "what_if": ".st-key-what_if-grid",
     "compare": ".st-key-compare-bars, .st-key-k_examples",
-    "calendar": ".st-key-calendar-bars",
+    "decide": ".st-key-decide-matrix",
     "saved": ":has(.np-tabled), :has(.np-next-page)",
     "measure": ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
@@ -49,7 +49,7 @@ _PANEL_ROOM = 466
 _CHARTS = frozenset(
     (
         *("home:answer", "home:memory", "compute:answer", "memory:bars", "parallel:picture"),
-        *("compare:bars", "calendar:bars", "measure:rates", "measure:live"),
+        *("compare:bars", "measure:rates", "measure:live"),
     )
 )
 """Keys of the charts that are a page's picture."""

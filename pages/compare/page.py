@@ -91,7 +91,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
         for notice in text.notices(plans_shown):
             show.note(notice)
         checks = [check for plan in plans_shown for check in plan.limits]
-        which = plan_sidebar.which_pool(inputs, checks)
+        which = plan_sidebar.way_to_decide(inputs, checks)
         if which and all(all_met(plan.limits) is False for plan in plans_shown):
             show.note(which)
     with show.guarded(message("common.chart")):

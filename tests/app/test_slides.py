@@ -16,9 +16,9 @@ from core.messages import message
 from pages.common import show
 from pages.common.links import address, key_of
 from pages.common.registry import (
-    CALENDAR,
     COMPARE,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     GLOSSARY,
@@ -54,7 +54,7 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     PARALLEL.id: {"n": "9B", "near": "true", "count": "64"},
     WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense"},
     COMPARE.id: {"base": "2", "more": "true"},
-    CALENDAR.id: {"runs": "2", "n": "9B", "r1n": "nonsense"},
+    DECIDE.id: {"start": "nonsense", "n": "9B", "train": "first", "goal": "cost"},
     SAVED.id: {"q": "nothing of the kind"},
     MEASURE.id: {"n": "nonsense", "each": "2 s", "roof": "true"},
 }

@@ -164,13 +164,11 @@ ECHOED: dict[str, list[dict[str, str]]] = {
     ],
     "memory": [{"p_n": NUMBER, "p_count": "9" * 64, "p_gpu": NUMBER}],
     "what_if": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "p_n": NUMBER, "w_x": LONG}],
-    "calendar": [
+    "decide": [
         {
-            "y_runs": "8",
-            "y_closed": LONG,
-            **{f"y_r{k}{letter}": NUMBER for k in (1, 2) for letter in "nmtscad"},
-            **{f"y_r{k}{letter}": "" for k in range(3, 9) for letter in "mtscd"},
-            **{f"y_r{k}n": NUMBER for k in range(3, 9)},
+            "y_start": NUMBER,
+            "y_train": "\n".join([f"{LONG}\t{NUMBER}\t8T", *[f"{NUMBER}\t8B"] * 8]),
+            "y_offers": "\n".join([f"{LONG}\t{NUMBER}\t{NUMBER}", *[f"{NUMBER}\tH100\t512"] * 7]),
         }
     ],
     "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1"}],

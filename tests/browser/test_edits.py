@@ -15,8 +15,8 @@ from core.planning.form.plan_form import COUNT
 from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from pages.common.registry import (
-    CALENDAR,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     HOME,
@@ -59,7 +59,7 @@ EXAMPLES = {
     "Training memory": Example(MEMORY, "70B on one node"),
     "Parallel plan": Example(PARALLEL, "8B on 64 H100"),
     "What if": Example(WHAT_IF, "70B: accelerators × MFU"),
-    "Calendar": Example(CALENDAR, "8B and 70B, one after the other"),
+    "Decide": Example(DECIDE, "Llama 3 405B: 8k, then 128k"),
     "Home, what is counted": Example(
         HOME, message("home.preset.states"), [("h_k", "16"), ("h_of", "everything"), *PLAN[:4]], "h_k=9"
     ),

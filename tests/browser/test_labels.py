@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
-from core.planning.calendar.presets import PRESETS as CALENDARS
 from core.planning.comparison.entry import examples, pack
+from core.planning.decide.presets import PRESETS as DECISIONS
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.planning.sweep.form import SWEEP_PRESETS
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import address
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import settle, still
 
@@ -119,7 +119,7 @@ TALES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     MEMORY.id: MEMORY_PRESETS,
     PARALLEL.id: SEARCH_PRESETS,
     WHAT_IF.id: SWEEP_PRESETS,
-    CALENDAR.id: CALENDARS,
+    DECIDE.id: DECISIONS,
 }
 """Page → what is asked on it: its presets, and long numbers."""
 

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, message, template
+from core.planning.decide.decision import DECISION_FIELDS
+from core.planning.decide.offers import OFFER_COLUMNS
+from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
@@ -122,9 +125,10 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
-    for field in PLAN_FIELDS:
+    for field in (*PLAN_FIELDS, *DECISION_FIELDS):
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
+    used |= {f"decide.column.{name}{part}" for name in (*OFFER_COLUMNS, *RUN_COLUMNS) for part in ("", ".help")}
     used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}
     assert sorted(entries().keys() - used) == []
 

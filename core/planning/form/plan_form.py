@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -207,11 +207,20 @@ _GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo="
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
-def plan_form(prefix: str, *others: Field) -> Form:
-    """A form over the fields of a plan, and ``others`` of its own."""
+def plan_form(
+    prefix: str,
+    *others: Field,
+    imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {},
+    gone: frozenset[str] = frozenset(),
+) -> Form:
+    """A form over the fields of a plan, and ``others`` of its own, with what older texts imply of these."""
+
+    def implied(texts: Mapping[str, str]) -> Mapping[str, str]:
+        return {**implied_layout(texts), **imply(texts)}
+
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
-    how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied_layout}
-    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE)
+    how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied}
+    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE | gone)
 
 
 PLAN_FORM = plan_form("c")

@@ -10,7 +10,6 @@ from itertools import compress
 
 from core.hardware.accelerators import best_matmul
 from core.messages import Message, message, pick_message
-from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import NETWORK, PER_NODE
 from core.planning.form.plan_form import PRICE
@@ -402,8 +401,6 @@ _OF_ACCELERATOR: Mapping[str, str] = {
     NETWORK.id: "plan.field.network",
     PER_NODE.id: "plan.field.node_size",
     MATURITY.id: "plan.field.software",
-    RESERVED.id: "plan.field.reserved",
-    CAPITAL.id: "plan.field.capital",
 }
 """What is entered for one accelerator, by field."""
 

@@ -61,7 +61,7 @@ def _row(row: Row) -> dict[str, str | float]:
 
 
 def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str:
-    """Return a saved plan as a file that `read_json` reads, or a saved calendar, with note, tags, and comments."""
+    """Return a saved plan as a file that `read_json` reads, or a saved decision, with note, tags, and comments."""
     item = {
         "name": plan.entry.name,
         "texts": dict(plan.entry.texts),
@@ -71,7 +71,7 @@ def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str
         "comments": list(comments),
     }
     about = {"date": plan.changed.date().isoformat(), "knowledge": plan.data_version}
-    return _written(KIND if plan.entry.kind == "plan" else "napkin calendar", about, [item])
+    return _written(KIND if plan.entry.kind == "plan" else "napkin decision", about, [item])
 
 
 def _written(kind: str, about: Mapping[str, str], plans: Sequence[Mapping[str, Any]]) -> str:
