@@ -144,6 +144,14 @@ def topic_entries(topic: str) -> Mapping[str, MessageEntry]:
     return entries
 
 
+def browser_texts(topic: str) -> dict[str, str]:
+    """Return the templates of a topic whose values a component fills in, ``{name}``, by the rest of their ids."""
+    return {
+        key.partition(".")[2]: "".join(f"{before}{{{name}}}" for before, name, _ in entry.one.parts) + entry.one.end
+        for key, entry in topic_entries(topic).items()
+    }
+
+
 @cached("tables_kept")
 def catalog_topics() -> tuple[str, ...]:
     """Return the names of the catalog's files."""

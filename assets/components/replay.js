@@ -19,19 +19,19 @@ function make(tag, className, text) {
 }
 
 function build(root, data) {
-  const { columns, elements, before, writes, once, torch, sign } = data
+  const { columns, elements, before, writes, once, torch, sign, texts } = data
   const last = writes.length
   let at = last
 
   const bar = make("div", "bar")
-  const play = make("button", "", "Replay")
+  const play = make("button", "", texts.play)
   const back = make("button", "", "◀")
   const next = make("button", "", "▶")
-  back.setAttribute("aria-label", "One write back")
-  next.setAttribute("aria-label", "One write on")
+  back.setAttribute("aria-label", texts.back)
+  next.setAttribute("aria-label", texts.next)
   const slider = make("input")
   Object.assign(slider, { type: "range", min: 0, max: last, value: last })
-  slider.setAttribute("aria-label", "Writes done")
+  slider.setAttribute("aria-label", texts.done)
   const said = make("p", "said")
   said.setAttribute("role", "status")
   for (const button of [play, back, next]) button.type = "button"
@@ -39,7 +39,7 @@ function build(root, data) {
 
   const pictures = make("div", "pictures")
   const tensor = make("figure")
-  tensor.append(make("figcaption", "", `${data.view}, shape ${data.shape}`))
+  tensor.append(make("figcaption", "", fill(texts.view, data)))
   const grid = make("div", "grid")
   grid.style.gridTemplateColumns = `repeat(${columns}, ${data.pitch}px)`
   const nodes = elements.map(() => make("div", "c"))
@@ -47,7 +47,7 @@ function build(root, data) {
   tensor.append(grid)
 
   const memory = make("figure")
-  memory.append(make("figcaption", "", "Storage A, cell by cell"))
+  memory.append(make("figcaption", "", texts.storage))
   const table = make("div", "memory")
   table.style.gridTemplateColumns = `max-content repeat(${before.length}, ${data.pitch}px)`
   const row = (name, values, className) => {
@@ -55,11 +55,11 @@ function build(root, data) {
     table.append(make("div", "name", name), ...cells)
     return cells
   }
-  row("cell", before.map((_, cell) => String(cell)), "plain")
-  const now = row("now", before, "")
-  const times = row("writes", before.map(() => "0"), "plain")
-  const want = row("once each", once, "plain")
-  if (torch.length) row("torch", torch, "plain torch")
+  row(texts.cell, before.map((_, cell) => String(cell)), "plain")
+  const now = row(texts.now, before, "")
+  const times = row(texts.writes, before.map(() => "0"), "plain")
+  const want = row(texts.once, once, "plain")
+  if (torch.length) row(texts.torch, torch, "plain torch")
   memory.append(table)
   pictures.append(tensor, memory)
   root.replaceChildren(bar, pictures)
@@ -86,10 +86,10 @@ function build(root, data) {
     slider.value = at
     back.disabled = at === 0
     next.disabled = at === last
-    if (!here) said.textContent = `Before the first of ${last} writes`
+    if (!here) said.textContent = fill(texts.before, { last })
     else {
       const index = `[${indices(data.sizes, at - 1).join(", ")}]`
-      said.textContent = `Write ${at} of ${last}: element ${index} lies in cell ${here[0]}: ${here[1]} ${sign} gives ${here[2]}`
+      said.textContent = fill(texts.write, { at, last, index, cell: here[0], before: here[1], sign, after: here[2] })
     }
   }
 
@@ -100,14 +100,14 @@ function build(root, data) {
 
   function stop() {
     clearInterval(root.timer)
-    play.textContent = "Replay"
+    play.textContent = texts.play
     root.playing = false
   }
 
   play.onclick = () => {
     if (root.playing) return stop()
     root.playing = true
-    play.textContent = "Stop"
+    play.textContent = texts.stop
     if (at === last) go(0)
     root.timer = setInterval(() => {
       if (!root.isConnected) return stop()
@@ -120,6 +120,9 @@ function build(root, data) {
   slider.oninput = () => (stop(), go(Number(slider.value)))
   show()
 }
+
+// A sentence of the server with values in place of {names}.
+const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name])
 
 // Indices of the element with logical (row-major) number k.
 function indices(shape, k) {

@@ -92,7 +92,7 @@ function reason(why, texts, use) {
     const dims = make("span", "merging")
     run.dims.forEach(({ dim, size, stride }, i) => {
       if (i) dims.append(make("span", "joint merged", run.joints[i - 1]))
-      dims.append(make("span", "dim", make("b", "", size), make("small", "", tight ? `stride ${stride}` : `dim ${dim}, stride ${stride}`)))
+      dims.append(make("span", "dim", make("b", "", size), make("small", "", fill(tight ? texts.stride_alone : texts.dim_stride, { dim, stride }))))
     })
     group.append(dims, run.joints.length ? make("small", "tag", run.text) : "")
     has.append(group)
@@ -108,7 +108,7 @@ function reason(why, texts, use) {
         group.style.setProperty("--from", `var(--run${parts[0] % 4})`)
         group.style.setProperty("--to", `var(--run${parts[parts.length - 1] % 4})`)
       }
-      group.append(make("b", "", size), make("small", "", [`dim ${dim}`, text].filter(Boolean).join(", ")))
+      group.append(make("b", "", size), make("small", "", [fill(texts.dim, { dim }), text].filter(Boolean).join(", ")))
       asked.append(group)
     })
     box.append(asked)

@@ -68,7 +68,7 @@ class Picture extends Tensors {
   storage(storage) {
     const section = (storage.section = make("section", `storage s${storage.number % 4}`))
     for (const reading of storage.readings) reading.now = [...reading.values]
-    const head = make("div", "head", make("h3", "", `Storage ${storage.letter}`), make("span", "", storage.title))
+    const head = make("div", "head", make("h3", "", fill(this.texts.letter, storage)), make("span", "", storage.title))
     if (storage.made) head.append(make("span", "", `${this.texts.made} `, make("code", "", storage.made)))
     storage.reads = make("span", "reads")
     head.append(storage.reads)

@@ -5,9 +5,9 @@ class Pointing {
   walkable(scroll, owner, kind, label) {
     scroll.setAttribute("role", "application")
     scroll.setAttribute("aria-roledescription", kind)
-    scroll.setAttribute("aria-label", `${label}; arrow keys move`)
+    scroll.setAttribute("aria-label", fill(this.texts.arrows, { what: label }))
     if (owner.nodes[0]) this.tabStop(owner, 0)
-    scroll.onscroll = () => edges(scroll, owner.nodes.length)
+    scroll.onscroll = () => edges(scroll, owner.nodes.length, this.texts)
     scroll.sized?.disconnect()
     scroll.sized = new ResizeObserver(scroll.onscroll)
     scroll.sized.observe(scroll)
@@ -20,7 +20,7 @@ class Pointing {
     const node = owner.nodes[k]
     node.tabIndex = 0
     node.setAttribute("role", "img")
-    node.setAttribute("aria-roledescription", owner.cells ? "element" : "cell")
+    node.setAttribute("aria-roledescription", owner.cells ? this.texts.element : this.texts.cell)
     node.setAttribute("aria-label", owner.cells ? this.sentence(owner, k).join("") : this.cellSentence(owner, k).join(""))
     return node
   }
@@ -97,13 +97,13 @@ class Pointing {
     const cell = tensor.cells[k]
     const letter = this.storages[tensor.storage].letter
     const name = tensor.name.length > 30 ? `…${tensor.name.slice(-28)}` : tensor.name
-    if (tensor.hops) return [`element ${k}`, ` of ${tensor.before} is in cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
+    if (tensor.hops) return parts(this.texts.of_needed, { k, tensor: tensor.before, cell, letter, value: this.value(tensor, cell) })
     const index = indices(tensor.shape, k)
-    const names = ["offset", ...index.map((_, d) => `i${subscript(d)}·s${subscript(d)}`)].join(" + ")
+    const names = [this.texts.field_offset, ...index.map((_, d) => `i${subscript(d)}·s${subscript(d)}`)].join(" + ")
     const sum = [tensor.offset, ...index.map((i, d) => `${i}·${tensor.stride[d]}`)].join(" + ")
     const rule = index.length && index.length < 4 ? `: ${names} = ` : index.length ? ": " : " "
     const equals = index.length ? " = " : ""
-    return [name + bracketed(index), rule, index.length ? sum : "", `${equals}cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
+    return parts(this.texts.of_element, { place: name + bracketed(index), rule, sum: index.length ? sum : "", equals, cell, letter, value: this.value(tensor, cell) })
   }
 
   cellSentence(strip, cell) {
@@ -113,22 +113,23 @@ class Pointing {
       if (tensor.reading !== number || tensor.hops) continue
       for (const k of (tensor.elementsAt.get(cell) || []).slice(0, 2)) names.push(tensor.name + bracketed(indices(tensor.shape, k)))
     }
-    const bytes = reading.item > 1 ? `bytes ${cell * reading.item} to ${(cell + 1) * reading.item - 1}` : `byte ${cell}`
-    const parts = [`cell ${cell}`, ` of storage ${storage.letter}, ${bytes}, value `, reading.values[cell]]
-    if (names.length) parts.push(": ", [...new Set(names)].slice(0, 4).join(" and "))
-    return parts
+    const { item, values } = reading
+    const bytes = fill(item > 1 ? this.texts.bytes : this.texts.byte, { first: cell * item, last: (cell + 1) * item - 1 })
+    const said = parts(this.texts.of_cell, { cell, letter: storage.letter, bytes, value: values[cell] })
+    if (names.length) said.push(": ", [...new Set(names)].slice(0, 4).join(` ${this.texts.and} `))
+    return said
   }
 
-  say(parts) {
-    const text = parts.join("")
+  say(said) {
+    const text = said.join("")
     if (text === this.said) return
     this.said = text
-    this.readout.replaceChildren(...parts.map((part, i) => make(i % 2 || parts.length === 1 ? "span" : "b", "", part)))
+    this.readout.replaceChildren(...said.map((part, i) => make(i % 2 || said.length === 1 ? "span" : "b", "", part)))
   }
 }
 
 // Where a box goes on beyond what is in sight: its edge is drawn, and a line under it says how much there is.
-function edges(box, count) {
+function edges(box, count, texts) {
   const cut = {
     left: box.scrollLeft > 1,
     right: box.scrollWidth - box.clientWidth - box.scrollLeft > 1,
@@ -139,7 +140,7 @@ function edges(box, count) {
   box.dataset.cut = ways.join(" ")
   if (!ways.length) return box.more?.remove()
   box.more ||= make("small", "more")
-  box.more.textContent = `${count.toLocaleString("en")} in all; scroll ${ways.join(" and ")} for more`
+  box.more.textContent = fill(texts.more, { count: counted(count), ways: ways.map((way) => texts[way]).join(` ${texts.and} `) })
   box.after(box.more)
 }
 

@@ -7,6 +7,11 @@ function make(tag, className, ...inside) {
   return element
 }
 
+// A sentence of the server with values in place of {names}; and its parts between bars.
+const fill = (template, values = {}) => template.replace(/\{(\w+)\}/g, (_, name) => values[name])
+const parts = (template, values) => template.split("|").map((part) => fill(part, values))
+const counted = (number) => number.toLocaleString("en")
+
 // Small markup as the server writes it: `code` and **bold**.
 function marked(tag, className, text) {
   const parts = text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) =>

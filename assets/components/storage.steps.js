@@ -76,15 +76,15 @@ class Steps extends Pointing {
   account() {
     const step = this.steps[this.at]
     if (!step || (this.at === this.steps.length - 1 && step.kind !== "write")) return [this.hint]
-    const parts = [`${this.texts.step} ${this.at}/${this.steps.length - 1}`, ": "]
-    if (step.kind !== "write") return [...parts, step.name && !step.whole ? `${step.name} = ${ellipsis(step)}${step.source}` : step.whole || step.source, step.why ? ` – ${step.word}: ${step.why}` : ` – ${step.word}`]
+    const said = [`${this.texts.step} ${this.at}/${this.steps.length - 1}`, ": "]
+    if (step.kind !== "write") return [...said, step.name && !step.whole ? `${step.name} = ${ellipsis(step)}${step.source}` : step.whole || step.source, step.why ? ` – ${step.word}: ${step.why}` : ` – ${step.word}`]
     const { letter, readings } = this.storages[step.storage]
     const found = readings.flatMap((reading) => reading.writes.filter((write) => write.step === this.at).map((write) => [reading, write]))
     const [reading, write] = found[0] || []
-    if (!this.kept || !write) return [...parts, step.source]
-    const shown = write.cells.slice(0, 6).map((cell, i) => `cell ${cell}: ${write.before[i]} → ${reading.now[cell]}`)
+    if (!this.kept || !write) return [...said, step.source]
+    const shown = write.cells.slice(0, 6).map((cell, i) => fill(this.texts.written, { cell, before: write.before[i], after: reading.now[cell] }))
     const rest = write.cells.length - shown.length
-    return [...parts, step.source, ` writes to storage ${letter}: `, shown.join(", ") + (rest > 0 ? ` and ${rest.toLocaleString("en")} more` : "")]
+    return [...said, step.source, ` ${fill(this.texts.writes, { letter })} `, shown.join(", ") + (rest > 0 ? ` ${fill(this.texts.others, { count: counted(rest) })}` : "")]
   }
 }
 

@@ -1,15 +1,15 @@
 // For storage.js: shape, strides, and offset of a drawn tensor as fields that redraw it.
 
 const DRAG = 10 // pixels of dragging for one more
-const NAMES = { shape: "size", stride: "stride" }
 
 const same = (a, b) => a.offset === b.offset && ["shape", "stride"].every((name) => String(a[name]) === String(b[name]))
 
 // "shape (2, 3) strides (3, 1) offset 0", every number a field that is typed, dragged or stepped by the arrow keys.
 function layoutFields(tensor, picture) {
+  const { texts } = picture
   const box = make("div", "layout")
   box.setAttribute("role", "group")
-  box.setAttribute("aria-label", `Layout of ${tensor.name}; other numbers are tried on its storage`)
+  box.setAttribute("aria-label", fill(texts.layout_of, tensor))
   const fields = { shape: [], stride: [], offset: [] }
   const tried = () => {
     const numbers = Object.values(fields).flat()
@@ -24,8 +24,8 @@ function layoutFields(tensor, picture) {
     input.value = value
     input.min = 0
     input.max = 99999
-    input.setAttribute("aria-label", `${NAMES[name] || name}${dim === undefined ? "" : ` of dimension ${dim}`} of ${tensor.name}`)
-    input.title = "Type, drag sideways, or press the up and down arrows to redraw the tensor"
+    input.setAttribute("aria-label", fill(texts[`${name}_of`], { dim, name: tensor.name }))
+    input.title = texts.redraw
     input.oninput = () => {
       input.style.width = `${Math.max(1, input.value.length) + 0.3}ch`
       tried()
@@ -36,12 +36,12 @@ function layoutFields(tensor, picture) {
     return input
   }
   for (const name of ["shape", "stride"]) {
-    const list = make("span", "", name === "shape" ? "shape " : "strides ", "(")
+    const list = make("span", "", `${texts[`field_${name}`]} `, "(")
     tensor[name].forEach((value, dim) => list.append(...(dim ? [", "] : []), field(name, value, dim)))
     list.append(tensor[name].length === 1 ? ",)" : ")")
     box.append(list)
   }
-  box.append(make("span", "", "offset ", field("offset", tensor.offset)))
+  box.append(make("span", "", `${texts.field_offset} `, field("offset", tensor.offset)))
   tensor.back = () => {
     for (const name of ["shape", "stride"])
       fields[name].forEach((input, dim) => {
@@ -73,11 +73,11 @@ function draggable(input) {
 }
 
 // The call that makes the tried layout in torch, and the way back.
-function tried(tensor, { shape, stride, offset }) {
+function tried(tensor, { shape, stride, offset }, texts) {
   const tuple = (numbers) => `(${numbers.join(", ")}${numbers.length === 1 ? "," : ""})`
-  const back = make("button", "fix", "Back")
+  const back = make("button", "fix", texts.back)
   back.type = "button"
   back.onclick = () => tensor.back()
   const call = `as_strided(${tuple(shape)}, ${tuple(stride)}, ${offset})`
-  return [make("p", "say", "Drawn as another layout of the same storage: ", make("code", "", call)), make("p", "actions", back)]
+  return [make("p", "say", `${texts.tried} `, make("code", "", call)), make("p", "actions", back)]
 }

@@ -42,16 +42,16 @@ class Strips extends Steps {
     if (storage.tensors.every((tensor) => tensor.drawn === tensor.total)) {
       const used = new Set(storage.tensors.flatMap((tensor) => this.cellsIn(strip, tensor)))
       for (let cell = 0; cell < count; cell++) if (!used.has(cell)) strip.nodes[cell].classList.add("unread")
-      if (used.size < count) strip.note = "dashed: read by no tensor here"
+      if (used.size < count) strip.note = this.texts.unread
     }
     const scroll = make("div", "scroll", grid)
-    this.walkable(scroll, strip, "row of cells", `Storage ${storage.letter}${number ? ` read as ${reading.dtype}` : ""}`)
+    this.walkable(scroll, strip, this.texts.row, fill(number ? this.texts.letter_read : this.texts.letter, { letter: storage.letter, dtype: reading.dtype }))
     strip.figure = make("figure", "")
-    if (storage.readings.length > 1) strip.figure.append(make("figcaption", "", number ? `the same bytes read as ${reading.dtype}` : `read as ${reading.dtype}`))
+    if (storage.readings.length > 1) strip.figure.append(make("figcaption", "", fill(number ? this.texts.same_bytes : this.texts.read_as, reading)))
     strip.figure.append(svg, scroll)
     if (strip.note) strip.figure.append(make("figcaption", "", strip.note))
     if (count < reading.total)
-      strip.figure.append(make("figcaption", "", count ? `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn` : `${reading.total.toLocaleString("en")} cells, counted and not made`))
+      strip.figure.append(make("figcaption", "", fill(count ? this.texts.first_cells : this.texts.not_made, { count: counted(count), total: counted(reading.total) })))
     return strip
   }
 
@@ -127,19 +127,19 @@ class Strips extends Steps {
       const index = indices(source.shape, found[0])
       let at = source.offset
       hops = index.map((i, d) => ({ from: at, to: (at += i * source.stride[d]), text: `${i}·${source.stride[d]}` }))
-      said = `= cell ${[source.offset, ...hops.map((hop) => hop.text)].join(" + ")} = ${offset}`
+      said = fill(this.texts.at_cell, { sum: [source.offset, ...hops.map((hop) => hop.text)].join(" + "), cell: offset })
     } else if (wanted) hops = wanted.steps.map((by, i) => ({ from: wanted.cells[i], to: wanted.cells[i + 1], text: signed(by) }))
     else if (total > 0)
       hops = shape
         .map((size, d) => ({ size, from: offset, to: offset + stride[d], text: way(d, shape.length) + signed(stride[d]) }))
         .filter((hop) => hop.size > 1)
-    const one = wanted ? "would step " : hops.length ? "one step: " : ""
-    said ||= one + hops.map((hop) => hop.text).join(wanted ? ", " : "  ")
+    const steps = hops.map((hop) => hop.text).join(wanted ? ", " : "  ")
+    said ||= hops.length ? fill(wanted ? this.texts.would_step : this.texts.one_step, { steps }) : ""
     const shared = strip.marked.some((node) => node.under?.dataset.times)
     strip.storage.reads.replaceChildren(
       make("code", "", tensor.name),
       make("span", wanted ? "broken" : "", ` ${said}`),
-      ...(shared ? [make("span", "key", "×n: n of its elements in one cell")] : []),
+      ...(shared ? [make("span", "key", this.texts.shared)] : []),
     )
     hops = hops.filter((hop) => hop.from < count && hop.to < count && hop.to >= 0 && hop.to !== hop.from)
     const svg = strip.svg

@@ -67,12 +67,12 @@ class Tensors extends Strips {
     tensor.nodes = []
     this.rove.delete(tensor)
     box.className = `scroll grids${dense ? " dense" : roomy ? " roomy" : ""}`
-    if (!drawn) box.replaceChildren(make("p", "empty", total ? `${total.toLocaleString("en")} elements, too many to draw` : "no elements"))
+    if (!drawn) box.replaceChildren(make("p", "empty", total ? fill(this.texts.too_many, { total: counted(total) }) : this.texts.none))
     else {
       box.replaceChildren(this.nest(tensor, wanted ? tensor.hops.shape : shape, 0, { k: 0 }))
-      this.walkable(box, tensor, "grid of elements", `Elements of ${tensor.name}`)
+      this.walkable(box, tensor, this.texts.grid, fill(this.texts.elements, tensor))
     }
-    tensor.rest.textContent = drawn && drawn < total ? `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn` : ""
+    tensor.rest.textContent = drawn && drawn < total ? fill(this.texts.first_elements, { count: counted(drawn), total: counted(total) }) : ""
   }
 
   // Draw a tensor as another layout would read its storage.
@@ -89,7 +89,7 @@ class Tensors extends Strips {
     this.active = -1
     this.home = tensor.number
     this.go(this.at)
-    tensor.told.replaceChildren(...(tensor.trying ? tried(tensor, layout) : []))
+    tensor.told.replaceChildren(...(tensor.trying ? tried(tensor, layout, this.texts) : []))
   }
 
   // Dimensions from the right: columns, rows, then blocks side by side, blocks of those one below the other, and so on.

@@ -145,7 +145,7 @@ def check_contiguous_then_view() -> Finding:
 
 def check_copies() -> Finding:
     layout, turned = TensorLayout.contiguous((32, 32)), TensorLayout((32, 32), (1, 32))
-    free, copied = (float(explain_view(one, (1024,)).copied_bytes(4) or 0) for one in (layout, turned))
+    free, copied = (float(explain_view(one, (1024,)).reshape_copies * 4) for one in (layout, turned))
     return Finding(
         message("lecture.T7.found", free=free, copied=copied),
         (free, copied) == (0, 4096),
@@ -169,7 +169,7 @@ def check_view_without_contiguity() -> Finding:
 
 def check_reshape() -> Finding:
     verdict = explain_view(TRANSPOSED, (6,))
-    copied = verdict.reshape_copies or 0
+    copied = verdict.reshape_copies
     return Finding(
         message("lecture.T9.found", copied=float(copied), reason=verdict.reason),
         not verdict.works and copied == 6,

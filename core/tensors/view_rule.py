@@ -56,26 +56,12 @@ class Hops:
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
-    """A smaller tensor to copy: one index of each stride-0 dimension in ``dims`` is enough.
-
-    shape: the new shape with those dimensions at size 1, to be expanded again after the copy. elements: what is copied.
-    """
-
-    dims: tuple[int, ...]
-    shape: tuple[int, ...]
-    elements: int
-
-
-@dataclass(frozen=True, slots=True)
 class ViewVerdict:
     """Whether ``layout.view(shape)`` works without copying, and why.
 
     works: torch's verdict. shape: the new shape, with -1 resolved where it can be. stride: the new strides when it
     works. runs: what merges in the old layout. layout: the old one. fault: what is wrong with the shape itself.
-    boundary and hops: where it breaks, ``None`` when the shape is wrong. reshape_copies: elements that ``.reshape``
-    and ``.contiguous().view`` would copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer
-    elements, when expanded dimensions stay whole in the new shape.
+    boundary and hops: where it breaks, ``None`` when the shape is wrong.
     """
 
     works: bool
@@ -86,8 +72,6 @@ class ViewVerdict:
     fault: Message | None = None
     boundary: Boundary | None = None
     hops: Hops | None = None
-    reshape_copies: int | None = None
-    narrowed: Narrowed | None = None
 
     @property
     def reason(self) -> Message:
@@ -101,9 +85,10 @@ class ViewVerdict:
             return message("tensors.rule.empty")
         return _success(self.layout, self.runs) if self.layout.rank else message("tensors.rule.single")
 
-    def copied_bytes(self, element_size: int) -> int | None:
-        """Bytes that ``.reshape`` copies: none when the view works, those of all elements otherwise."""
-        return None if self.reshape_copies is None else self.reshape_copies * element_size
+    @property
+    def reshape_copies(self) -> int:
+        """Elements that ``.reshape`` and ``.contiguous().view`` copy: none when the view works."""
+        return 0 if self.works else self.layout.numel
 
 
 class ShapeError(ValueError):
@@ -139,9 +124,9 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
     if layout.numel == 0:
         # Nothing to walk: torch keeps the strides of an equal shape and gives row-major ones to any other.
         stride = layout.stride if shape == layout.shape else contiguous_strides(shape)
-        return ViewVerdict(True, shape, stride, runs, layout, reshape_copies=0)
+        return ViewVerdict(True, shape, stride, runs, layout)
     if layout.rank == 0:
-        return ViewVerdict(True, shape, (1,) * len(shape), runs, layout, reshape_copies=0)
+        return ViewVerdict(True, shape, (1,) * len(shape), runs, layout)
     stride = [0] * len(shape)
     dim = len(shape) - 1
     for run in reversed(runs):
@@ -152,7 +137,7 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
             dim -= 1
         if filled != run.numel:
             return _refusal(layout, shape, runs, run, dim + 1)
-    return ViewVerdict(True, shape, tuple(stride), runs, layout, reshape_copies=0)
+    return ViewVerdict(True, shape, tuple(stride), runs, layout)
 
 
 def _refusal(
@@ -164,34 +149,7 @@ def _refusal(
     right = next(d for d in range(run.first, run.last + 1) if layout.shape[d] != 1)
     boundary = Boundary(left, right, layout.stride[left], layout.stride[right], layout.shape[right], new_dim)
     hops = _hops(layout, shape, new_dim)
-    return ViewVerdict(False, shape, None, runs, layout, None, boundary, hops, layout.numel, _narrowed(layout, shape))
-
-
-def _narrowed(layout: TensorLayout, shape: tuple[int, ...]) -> Narrowed | None:
-    """The stride-0 dimensions that need not be copied, because the new shape cuts before and after them.
-
-    Old and new dimensions are matched in the shortest groups with the same number of elements. A group in which every
-    old dimension longer than 1 has stride 0 can be copied once and expanded afterwards.
-    """
-    dims: list[int] = []
-    small = list(shape)
-    old = new = 0
-    while old < layout.rank and new < len(shape):
-        last_old, last_new = old + 1, new + 1
-        left, right = layout.shape[old], shape[new]
-        while left != right:
-            if left < right:
-                left *= layout.shape[last_old]
-                last_old += 1
-            else:
-                right *= shape[last_new]
-                last_new += 1
-        long = [dim for dim in range(old, last_old) if layout.shape[dim] != 1]
-        if long and all(layout.stride[dim] == 0 for dim in long):
-            dims += long
-            small[new:last_new] = [1] * (last_new - new)
-        old, new = last_old, last_new
-    return Narrowed(tuple(dims), tuple(small), math.prod(small)) if dims else None
+    return ViewVerdict(False, shape, None, runs, layout, None, boundary, hops)
 
 
 def _hops(layout: TensorLayout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:

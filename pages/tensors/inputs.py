@@ -16,7 +16,7 @@ from core.tensors.examples.presets import PRESETS, older_program
 from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
-from core.tensors.parsing.text import read_shape, read_stride
+from core.tensors.parsing.text import read_shape
 from core.tensors.sealed.trust import Decision, decide
 from core.tensors.tracing.report import trace_of
 from core.tensors.tracing.script import script
@@ -153,7 +153,7 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
         with strides:
             steps = inputs.ask(_STRIDE, disabled=not starts)
         with suppress(ExpressionError):
-            names = names_asked(typed, read_shape(sizes, "counted_elements"))
+            names = names_asked(typed, read_shape(sizes))
         inputs.given = _given(inputs, [item for item in names if item.name != "x"])
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 
@@ -215,20 +215,20 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
 
 
 def _trace(typed: Mapping[str, str], inputs: TensorInputs) -> Trace:
-    shape, stride = read_shape(typed["shape"], "counted_elements"), _stride(typed)
+    shape, stride = read_shape(typed["shape"]), _stride(typed)
     if inputs.decision.verdict != "run":
         return trace_of((), typed["x"])
     return follow(typed["x"], shape, stride, typed["dtype"], inputs.given)
 
 
 def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
-    return read_stride(typed["stride"]) if typed["stride"].strip() else None
+    return read_shape(typed["stride"]) if typed["stride"].strip() else None
 
 
 def as_script(inputs: TensorInputs) -> str:
     """Return what is shown as a Python script that runs on its own."""
     shown = inputs.shown
-    shape = read_shape(shown["shape"], "counted_elements")
+    shape = read_shape(shown["shape"])
     try:
         return script(shown["x"], shape, shown["dtype"], _stride(shown), given=inputs.given)
     except ExpressionError as problem:

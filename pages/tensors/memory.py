@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.messages import message
+from core.messages import browser_texts, message
 from core.tensors.examples.overlap import Hazard, overlap_of, replay
 from core.tensors.tracing.steps import Trace
 from pages.common import show
@@ -36,30 +36,26 @@ def overlap(inputs: TensorInputs, run: Trace) -> None:
     show.how(lambda: found.explanations, key="t:overlap:how", label=message("tensors.overlap.how"))
 
 
-_SIGNS = {
-    "add_": "tensors.replay.add",
-    "sub_": "tensors.replay.subtract",
-    "mul_": "tensors.replay.multiply",
-    "fill_": "tensors.replay.fill",
-}
+_SIGNS = {"add_": "add", "sub_": "subtract", "mul_": "multiply", "fill_": "fill"}
 
 
 def _replayed(hazard: Hazard) -> dict[str, Any]:
-    shape = hazard.layout.shape
+    shape, texts = hazard.layout.shape, browser_texts("replay")
     values = {
         name: [f"{value:g}" for value in cells]
         for name, cells in (("before", hazard.before), ("once", hazard.once), ("torch", hazard.torch))
     }
     writes = [(cell, f"{before:g}", f"{after:g}") for cell, before, after in hazard.writes]
-    texts = [text for cells in (*values.values(), [after for *_, after in writes]) for text in cells]
+    longest = max(len(text) for cells in (*values.values(), [after for *_, after in writes]) for text in cells)
     return {
         "view": hazard.step.expression,
         "shape": str(shape),
         "sizes": shape,
         "columns": shape[-1] if shape else 1,
-        "pitch": 14 + 8 * max(2, *map(len, texts)),
+        "pitch": 14 + 8 * max(2, longest),
         "elements": [cell for cell, _, _ in writes],
         "writes": writes,
-        "sign": message(_SIGNS[hazard.method], value=float(hazard.value)),
+        "sign": texts[_SIGNS[hazard.method]].replace("{value}", str(hazard.value)),
+        "texts": texts,
         **values,
     }

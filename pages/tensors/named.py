@@ -56,8 +56,7 @@ class _Ink:
 def pattern(plan: PatternPlan) -> None:
     """The pattern drawn as axes, and every operation that it becomes, each a view or a copy."""
     ink = _Ink()
-    sizes = {axis.name: axis.size for axis in plan.axes}
-    rows = "".join(_stage(stage, sizes, ink) for stage in plan.stages)
+    rows = "".join(_stage(stage, plan.sizes, ink) for stage in plan.stages)
     show.takeaway(" ".join(plan.headline))
     st.html(f'<div class="np-axes">{rows}</div>')
 
@@ -72,7 +71,7 @@ def _stage(stage: PatternStage, sizes: Mapping[str, int], ink: _Ink) -> str:
     cost = "" if stage.effect == "start" else _badge(stage.effect, stage.bytes)
     return (
         f'<div class="row"><code>{html.escape(stage.call)}</code><span class="dims">{dims}</span>'
-        f'<span class="facts">{rich(facts)}</span>{cost}<small>{rich(" ".join(stage.reasons))}</small></div>'
+        f'<span class="facts">{rich(facts)}</span>{cost}<small>{rich(stage.reason or "")}</small></div>'
     )
 
 

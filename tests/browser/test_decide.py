@@ -1,4 +1,4 @@
-"""Decide in a real browser: from an empty page to the assignment, tables edited in place, a cell that becomes the plan."""
+"""Decide in a real browser: from an empty page to the assignment, tables edited, and a cell that becomes the plan."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from core.planning.decide.decision import DECISION_FIELDS
 from core.planning.decide.offers import OFFER_COLUMNS
 from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.plan_form import PLAN_FIELDS
+from core.tensors.examples.quiz import items
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
 from pages.common.registry import PAGES
@@ -129,6 +130,8 @@ def test_every_entry_is_used() -> None:
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
     used |= {f"decide.column.{name}{part}" for name in (*OFFER_COLUMNS, *RUN_COLUMNS) for part in ("", ".help")}
+    used |= {name for name in entries() if name.partition(".")[0] in ("picture", "replay")}  # for the browser
+    used |= {f"quiz.{item.id}" for item in items()}
     used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}
     assert sorted(entries().keys() - used) == []
 

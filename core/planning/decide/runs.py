@@ -14,7 +14,6 @@ from core.limits import limit
 from core.messages import message
 from core.models.catalog import catalog
 from core.models.configs.custom import read_config, read_model
-from core.models.counts_only import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
 from core.models.stand_in import mixture_stand_in
 from core.planning.decide.offers import CellProblem, CellReader, Cells, numbered
@@ -139,8 +138,8 @@ def model_texts(text: str) -> dict[str, str]:
     if "=" in text:
         try:
             read_model(text)
-        except (SpecTextError, CountedTextError) as problem:
-            raise QuantityError(str(problem)) from None
+        except SpecTextError as problem:
+            raise QuantityError(problem.args[0]) from None
         return {MODEL_NAME.id: OWN_SHAPE, SHAPE.id: text}
     if match := _MIXTURE.fullmatch(text):
         most = limit("parameters")

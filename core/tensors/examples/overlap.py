@@ -124,8 +124,8 @@ class Hazard:
     method: str
     value: int
     before: tuple[Scalar, ...]
-    writes: tuple[tuple[int, Scalar, Scalar], ...]
-    once: tuple[Scalar, ...]
+    writes: tuple[tuple[int, int, int], ...]
+    once: tuple[int, ...]
 
     @property
     def torch(self) -> tuple[Scalar, ...]:
@@ -158,25 +158,25 @@ def replay(trace: Trace) -> Hazard | None:
     """
     step = next((step for step in reversed(trace.steps) if step.kind in ("write", "refused")), trace.last)
     method = step.operation if step.operation in _CHANGES else _METHODS.get(step.symbol, "")
-    layout = step.target if step.kind == "refused" else step.layout
+    layout = step.layout
     value = step.args[-1] if step.args else None
     on = [one for one in trace.steps[: step.number] if one.storage == step.storage and one.kind != "refused"]
-    if not method or layout is None or step.named or type(value) is not int or not on or on[-1].dtype != step.dtype:
+    if not method or step.named or type(value) is not int or not on or on[-1].dtype != step.dtype:
         return None
     before = on[-1].storage_values
     if max(layout.numel, step.storage_elements) > limit("storage_cells_drawn") or step.element_size < 4:
         return None
     if step.kind == "write" and step.updates != layout.numel:  # a part of the tensor
         return None
-    change, cells = _CHANGES[method], layout.cells().tolist()
+    change, cells = _CHANGES[method], list[int](layout.cells().tolist())
     memory, places = [int(cell.real) for cell in before if cell == cell and abs(cell) < _EXACT], set(cells)
     once = [change(cell, value) if place in places else cell for place, cell in enumerate(memory)]
     if memory != list(before):
         return None
-    writes: list[tuple[int, Scalar, Scalar]] = []
+    writes: list[tuple[int, int, int]] = []
     for cell in cells:
         writes.append((cell, memory[cell], change(memory[cell], value)))
-        memory[cell] = writes[-1][2]
+        memory[cell] = change(memory[cell], value)
     if max(map(abs, (value, *memory))) >= _EXACT:
         return None
     overlap = overlap_of(layout, step.element_size)

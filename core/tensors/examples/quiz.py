@@ -13,14 +13,16 @@ from itertools import permutations, zip_longest
 from typing import Literal, TypeAlias
 
 from core.limits import cached
-from core.messages import Message, message
+from core.messages import Message, find_message, message
 from core.rows import read_rows
-from core.tensors.layout import TensorLayout, contiguous_strides
+from core.tensors.layout import contiguous_strides
 from core.tensors.parsing.text import read_shape
-from core.tensors.tracing.steps import Scalar, Trace, TraceStep
+from core.tensors.tracing.steps import Scalar, Trace
 from core.tensors.tracing.trace import trace
 
 AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
+
+Sizes: TypeAlias = tuple[int, ...]
 
 _WRONG = 3
 _ASKS = ("shape", "stride", "storage", "values")
@@ -31,17 +33,22 @@ FIRST = "x.t()"
 
 @dataclass(frozen=True, slots=True)
 class QuizItem:
-    """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches.
+    """A row of the quiz: an expression on x of a shape and dtype.
 
-    about: the questions that the lesson answers; every one where torch refuses.
+    about: the questions that its lesson answers; every one where torch refuses.
     """
 
+    id: str
     category: str
     shape: tuple[int, ...]
     dtype: str
     source: str
-    lesson: str
     about: tuple[str, ...]
+
+    @property
+    def lesson(self) -> str:
+        """The rule that it teaches."""
+        return find_message(f"quiz.{self.id}") or ""
 
     def run(self) -> Trace:
         """The expression run on torch."""
@@ -73,14 +80,14 @@ def items() -> tuple[QuizItem, ...]:
     """Every row of the quiz."""
     return tuple(
         QuizItem(
-            category=r["category"],
-            shape=read_shape(r["shape"]),
-            dtype=r["dtype"],
-            source=r["expression"].replace("|", "\n"),
-            lesson=f"{r['lesson']}.",
-            about=_ASKS if r["about"] == "all" else tuple(r["about"].split()),
+            row["id"],
+            row["category"],
+            read_shape(row["shape"]),
+            row["dtype"],
+            row["expression"],
+            _ASKS if row["about"] == "all" else tuple(row["about"].split()),
         )
-        for r in read_rows("tensor_quiz")
+        for row in read_rows("tensor_quiz")
     )
 
 
@@ -118,140 +125,125 @@ def _order(seed: int) -> tuple[QuizItem, ...]:
 
 def ask(item: QuizItem, number: int = 0, seed: int = 0) -> Question:
     """The question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
-    run = item.run()
     rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
+    asking = _Asking(item, item.run(), rng)
     if item.category == "alias":
-        asks: tuple[Ask, ...] = (_ask_values(item, run, rng),)
-    elif run.refusal is not None or item.about == ("storage",):
-        asks = (_ask_storage(item, run),)  # so that a single question does not give away that torch refuses
+        asks: tuple[Ask, ...] = (asking.values(),)
+    elif asking.refused or item.about == ("storage",):
+        asks = (asking.storage(),)  # so that a single question does not give away that torch refuses
     else:
-        asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
-    return Question(item, asks, run)
+        asks = (asking.shape(), asking.stride(), asking.storage())
+    return Question(item, asks, asking.run)
 
 
 # ---------------------------------------------------------------------------------------------------- asks
 
 
-def _ask_storage(item: QuizItem, run: Trace) -> Ask:
-    last = run.last
-    options = (message("tensors.quiz.shared"), message("tensors.quiz.new"), message("tensors.quiz.error"))
-    answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
-    reasons = [""] * 3
-    reasons[answer] = _why("storage", item, run)
-    return Ask("storage", message("tensors.quiz.storage"), options, answer, tuple(reasons))
+class _Asking:
+    """What is asked of one expression."""
 
+    def __init__(self, item: QuizItem, run: Trace, rng: random.Random) -> None:
+        self.item, self.run, self.rng = item, run, rng
+        self.last, self.refused = run.last, run.refusal is not None
+        self.before = run[(*self.last.inputs, 0)[0]].layout
+        """What the last step worked on."""
 
-def _ask_shape(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
-    before, wanted = _before(run), run.last.layout.shape
-    wrong = [
-        (item.shape, message("tensors.quiz.shape_x")),
-        (before.shape, message("tensors.quiz.shape_before")),
-        (wanted[::-1], message("tensors.quiz.sizes_order")),
-        *((tuple(p), message("tensors.quiz.sizes_order")) for p in permutations(wanted) if len(wanted) < 5),
-        (tuple(size for size in wanted if size != 1), message("tensors.quiz.ones_stay")),
-        ((1, *wanted), message("tensors.quiz.no_one_added")),
-        ((*wanted, 1), message("tensors.quiz.no_one_added")),
-        (_merged(wanted), message("tensors.quiz.no_merge")),
-        ((*wanted[:-1], sum(wanted[-1:]) + 1), message("tensors.quiz.off_by_one")),
-    ]
-    return _choices("shape", message("tensors.quiz.shape"), item, run, wanted, wrong, rng)
+    def storage(self) -> Ask:
+        options = (message("tensors.quiz.shared"), message("tensors.quiz.new"), message("tensors.quiz.error"))
+        answer = 2 if self.refused else int(self.last.storage != 0)
+        reasons = [""] * 3
+        reasons[answer] = self._why("storage")
+        return Ask("storage", message("tensors.quiz.storage"), options, answer, tuple(reasons))
 
+    def shape(self) -> Ask:
+        wanted, order = self.last.layout.shape, message("tensors.quiz.sizes_order")
+        wrong = [
+            (self.item.shape, message("tensors.quiz.shape_x")),
+            (self.before.shape, message("tensors.quiz.shape_before")),
+            (wanted[::-1], order),
+            *((tuple(p), order) for p in permutations(wanted) if len(wanted) < 5),
+            (tuple(size for size in wanted if size != 1), message("tensors.quiz.ones_stay")),
+            ((1, *wanted), message("tensors.quiz.no_one_added")),
+            ((*wanted, 1), message("tensors.quiz.no_one_added")),
+            (_merged(wanted), message("tensors.quiz.no_merge")),
+            ((*wanted[:-1], sum(wanted[-1:]) + 1), message("tensors.quiz.off_by_one")),
+        ]
+        return self._choices("shape", message("tensors.quiz.shape"), wanted, wrong)
 
-def _ask_stride(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
-    last, before = run.last, _before(run)
-    shape, wanted = last.layout.shape, last.layout.stride
-    fresh = contiguous_strides(shape)
-    size = last.element_size
-    x = run[0].layout.stride
-    backwards = "::-" in item.source or "flip" in item.source
-    wrong = [
-        *([(tuple(-step for step in wanted), message("tensors.quiz.negative"))] * backwards),
-        (fresh, message("tensors.quiz.strides_fresh")),
-        (before.stride, message("tensors.quiz.strides_before")),
-        (x, message("tensors.quiz.strides_x")),
-        (wanted[::-1], message("tensors.quiz.strides_order")),
-        (tuple(step * size for step in wanted), message("tensors.quiz.bytes")),
-        *((tuple(p), message("tensors.quiz.strides_order")) for p in permutations(wanted) if len(wanted) < 5),
-        (tuple(max(step, 1) for step in wanted), message("tensors.quiz.zero")),
-        (tuple(shape), message("tensors.quiz.sizes")),
-        ((*wanted, 1), message("tensors.quiz.one_each")),
-        (tuple(2 * step for step in wanted), message("tensors.quiz.too_long")),
-        (tuple(step + 1 for step in wanted), message("tensors.quiz.too_long")),
-    ]
-    return _choices("stride", message("tensors.quiz.strides"), item, run, wanted, wrong, rng)
+    def stride(self) -> Ask:
+        shape, wanted = self.last.layout.shape, self.last.layout.stride
+        order, size = message("tensors.quiz.strides_order"), self.last.element_size
+        backwards = "::-" in self.item.source or "flip" in self.item.source
+        wrong = [
+            *([(tuple(-step for step in wanted), message("tensors.quiz.negative"))] * backwards),
+            (contiguous_strides(shape), message("tensors.quiz.strides_fresh")),
+            (self.before.stride, message("tensors.quiz.strides_before")),
+            (self.run[0].layout.stride, message("tensors.quiz.strides_x")),
+            (wanted[::-1], order),
+            (tuple(step * size for step in wanted), message("tensors.quiz.bytes")),
+            *((tuple(p), order) for p in permutations(wanted) if len(wanted) < 5),
+            (tuple(max(step, 1) for step in wanted), message("tensors.quiz.zero")),
+            (tuple(shape), message("tensors.quiz.sizes")),
+            ((*wanted, 1), message("tensors.quiz.one_each")),
+            (tuple(2 * step for step in wanted), message("tensors.quiz.too_long")),
+            (tuple(step + 1 for step in wanted), message("tensors.quiz.too_long")),
+        ]
+        return self._choices("stride", message("tensors.quiz.strides"), wanted, wrong)
 
+    def values(self) -> Ask:
+        start = self.run[0]
+        after: tuple[Scalar, ...] = start.values
+        if not self.refused and self.last.storage == 0:
+            cells: list[int] = start.layout.cells().tolist()
+            after = tuple(self.last.storage_values[cell] for cell in cells)
+        written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
+        wrong = [(_whole(start.values), message("tensors.quiz.sees"))]
+        for place in [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]:
+            other = list(start.values)
+            other[(place + (place in written)) % len(other)] = 100
+            wrong.append((_whole(other), message("tensors.quiz.other_cell")))
+        return self._choices("values", message("tensors.quiz.values"), _whole(after), wrong)
 
-def _ask_values(item: QuizItem, run: Trace, rng: random.Random) -> Ask:
-    last, start = run.last, run[0]
-    refused = last.kind == "refused"
-    after: tuple[Scalar, ...] = start.values
-    if not refused and last.storage == 0:
-        cells: list[int] = start.layout.cells().tolist()
-        after = tuple(last.storage_values[cell] for cell in cells)
-    written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
-    places = [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]
-    wrong = [(_whole(start.values), message("tensors.quiz.sees"))]
-    for place in places:
-        other = list(start.values)
-        other[(place + (place in written)) % len(other)] = 100
-        wrong.append((_whole(other), message("tensors.quiz.other_cell")))
-    return _choices("values", message("tensors.quiz.values"), item, run, _whole(after), wrong, rng)
+    def _choices(self, kind: AskKind, prompt: Message, wanted: Sizes, wrong: Sequence[tuple[Sizes, Message]]) -> Ask:
+        """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
 
+        The error is an option, the last, where no other question asks about it.
+        """
+        if not wanted:
+            wrong = [(option, message("tensors.quiz.single")) for option in ((1,), (0,), (1, 1))]
+        table: dict[Sizes, str] = {wanted: "" if self.refused else self._why(kind)}
+        for option, why in wrong:
+            if len(table) > _WRONG:
+                break
+            table.setdefault(option, "" if self.refused else why)
+        options = list(table)
+        self.rng.shuffle(options)
+        texts, reasons = [str(option) for option in options], [table[option] for option in options]
+        if kind == "values":
+            texts.append(message("tensors.quiz.error"))
+            reasons.append(self._lesson() if self.refused else "")
+        answer = len(options) if self.refused else options.index(wanted)
+        return Ask(kind, prompt, tuple(texts), answer, tuple(reasons))
 
-def _choices(
-    kind: AskKind,
-    prompt: Message,
-    item: QuizItem,
-    run: Trace,
-    wanted: tuple[int, ...],
-    wrong: Sequence[tuple[tuple[int, ...], Message]],
-    rng: random.Random,
-) -> Ask:
-    """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
+    def _why(self, kind: AskKind) -> str:
+        """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
+        layout = self.last.layout
+        if self.refused or (kind == "storage" and kind in self.item.about):
+            return self._lesson()
+        if kind in self.item.about:
+            return self.item.lesson
+        if kind == "storage" and self.last.reason:
+            return message("tensors.because", reason=self.last.reason)
+        if kind == "stride" and layout.rank and layout.stride == contiguous_strides(layout.shape):
+            return message("tensors.quiz.row_major")
+        return ""
 
-    The error is an option, the last, where no other question asks about it.
-    """
-    refused = run.refusal is not None
-    if not wanted:
-        wrong = [(option, message("tensors.quiz.single")) for option in ((1,), (0,), (1, 1))]
-    table: dict[tuple[int, ...], str] = {wanted: "" if refused else _why(kind, item, run)}
-    for option, why in wrong:
-        if len(table) > _WRONG:
-            break
-        table.setdefault(option, "" if refused else why)
-    options = list(table)
-    rng.shuffle(options)
-    texts, reasons = [str(option) for option in options], [table[option] for option in options]
-    if kind == "values":
-        texts.append(message("tensors.quiz.error"))
-        reasons.append(_lesson(item, run.last) if refused else "")
-    return Ask(kind, prompt, tuple(texts), len(options) if refused else options.index(wanted), tuple(reasons))
-
-
-def _why(kind: AskKind, item: QuizItem, run: Trace) -> str:
-    """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
-    last = run.last
-    if last.kind == "refused" or (kind == "storage" and kind in item.about):
-        return _lesson(item, last)
-    if kind in item.about:
-        return item.lesson
-    if kind == "storage" and last.reason:
-        return message("tensors.because", reason=last.reason)
-    if kind == "stride" and last.layout.rank and last.layout.stride == contiguous_strides(last.layout.shape):
-        return message("tensors.quiz.row_major")
-    return ""
-
-
-def _lesson(item: QuizItem, step: TraceStep) -> str:
-    """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
-    edge = None if step.verdict is None else step.verdict.boundary
-    return item.lesson if edge is None else message("tensors.quiz.lesson", lesson=item.lesson, rule=step.reason)
-
-
-def _before(run: Trace) -> TensorLayout:
-    """The layout the last step worked on."""
-    inputs = run.last.inputs
-    return run[inputs[0]].layout if inputs else run[0].layout
+    def _lesson(self) -> str:
+        """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
+        verdict, lesson = self.last.verdict, self.item.lesson
+        if verdict is None or verdict.boundary is None:
+            return lesson
+        return message("tensors.quiz.lesson", lesson=lesson, rule=self.last.reason)
 
 
 def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:

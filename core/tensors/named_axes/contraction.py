@@ -118,10 +118,11 @@ def _pair(left: TensorLayout, right: TensorLayout, order: Names, inner: list[int
         math.prod(right.shape[dim] for dim in columns),
         math.prod(left.shape[dim] for dim in inner),
     )
-    names = [tuple(order[dim] for dim in dims if wide[dim] != 1) for dims in (both, rows, columns, inner)]
+    roles = (both, rows, columns, inner)
+    b_names, m_names, n_names, k_names = (tuple(order[dim] for dim in dims if wide[dim] != 1) for dims in roles)
     if not inner:
         layout = TensorLayout.contiguous(wide)
-        return Pair(*names, sizes, (), int(elementwise_flop(layout.numel, 1)), layout)
+        return Pair(b_names, m_names, n_names, k_names, sizes, (), int(elementwise_flop(layout.numel, 1)), layout)
     sides = (
         _operand(left, order, [*both, *rows, *inner, *columns], (batch, m, k)),
         _operand(right, order, [*both, *inner, *columns, *rows], (batch, k, n)),
@@ -129,7 +130,7 @@ def _pair(left: TensorLayout, right: TensorLayout, order: Names, inner: list[int
     placed = [*both, *rows, *inner, *columns]  # contiguous as (batch, M, N), opened, and put back into their order
     opened = [1 if dim in inner else wide[dim] for dim in placed]
     layout = TensorLayout.contiguous(opened).permuted([placed.index(dim) for dim in range(len(order))])
-    return Pair(*names, sizes, sides, int(matmul_flop(m, n, k, batch)), layout)
+    return Pair(b_names, m_names, n_names, k_names, sizes, sides, int(matmul_flop(m, n, k, batch)), layout)
 
 
 def _operand(layout: TensorLayout, order: Names, dims: list[int], shape: tuple[int, int, int]) -> OperandPlan:

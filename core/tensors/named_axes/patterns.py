@@ -21,6 +21,7 @@ from core.tensors.tracing.steps import TraceStep
 from core.tensors.view_rule import Boundary, explain_view
 
 StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
+Names: TypeAlias = tuple[str, ...]
 Effect: TypeAlias = Literal["start", "view", "copy", "new"]
 
 _ELLIPSIS = "…"
@@ -38,21 +39,9 @@ class NamedAxis:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class AxisGroup:
-    """One dimension of a tensor and the axes it is composed of; none for a 1 in the pattern."""
-
-    axes: tuple[NamedAxis, ...]
-
-    @property
-    def size(self) -> int:
-        return math.prod(axis.size for axis in self.axes)
-
-    @property
-    def text(self) -> str:
-        """The dimension as patterns write it: ``h``, ``(h d)``, ``1``."""
-        names = " ".join(axis.name for axis in self.axes)
-        return names if len(self.axes) == 1 else f"({names})" if names else "1"
+Axes: TypeAlias = Sequence[NamedAxis]
+Groups: TypeAlias = Sequence[Axes]
+"""The axes of each dimension of a tensor; none for a 1 in the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +50,27 @@ class PatternStage:
 
     call: as one would write it on a tensor, ``.permute(0, 2, 1)``. dims: what each dimension of the result is.
     effect: ``view`` (0 bytes), ``copy`` (the same elements in new storage) or ``new`` (computed values).
-    bytes: new storage this stage allocates. reasons: why, in sentences. boundary: where a view would have broken.
+    bytes: new storage this stage allocates. reason: why, in a sentence. boundary: where a view would have broken.
     """
 
     operation: StageOperation
     call: str
     layout: TensorLayout
-    dims: tuple[str, ...]
+    dims: Names
     effect: Effect
     bytes: int
-    reasons: tuple[Message, ...] = ()
+    reason: Message | None = None
     boundary: Boundary | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PatternPlan:
-    """A pattern applied to one layout: its axes, and the operations it becomes, the tensor itself first."""
+    """A pattern applied to one layout: the sizes of its axes, and the operations it becomes, the tensor first."""
 
     function: str
     pattern: str
-    inputs: tuple[AxisGroup, ...]
-    outputs: tuple[AxisGroup, ...]
+    sizes: Mapping[str, int]
     stages: tuple[PatternStage, ...]
-
-    @property
-    def axes(self) -> tuple[NamedAxis, ...]:
-        """Every elementary axis once: those of the tensor, then new ones."""
-        seen = {axis.key: axis for group in (*self.inputs, *self.outputs) for axis in group.axes}
-        return tuple(seen.values())
-
-    @property
-    def layout(self) -> TensorLayout:
-        """Layout of the result."""
-        return self.stages[-1].layout
 
     @property
     def bytes_allocated(self) -> int:
@@ -109,10 +86,10 @@ class PatternPlan:
         chain = " → ".join(stage.operation for stage in done)
         allocating = [stage for stage in done if stage.bytes]
         if not allocating:
-            return [message("axes.pattern.views", function=self.function, chain=chain), *done[-1].reasons]
+            return [message("axes.pattern.views", function=self.function, chain=chain), *_said(done[-1])]
         steps, size = [stage.operation for stage in allocating], float(self.bytes_allocated)
         sentence = message("axes.pattern.allocates", function=self.function, chain=chain, bytes=size, steps=steps)
-        return [sentence, *allocating[-1].reasons]
+        return [sentence, *_said(allocating[-1])]
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -137,11 +114,15 @@ def explain_pattern(
     """
     sides = _sides(pattern, tried.layout.rank)
     axes = _resolve(sides, tried.layout.shape, sizes)
-    inputs, outputs = (tuple(AxisGroup(tuple(axes[key] for key in group)) for group in side) for side in sides)
-    result = _Stages(tried.layout, tuple(group.text for group in inputs), tried.element_size)
-    result.reduced_size = step.element_size
-    result.run(inputs, outputs, reduction)
-    return PatternPlan(step.operation, pattern, inputs, outputs, tuple(result.stages))
+    inputs, outputs = ([[axes[key] for key in group] for group in side] for side in sides)
+    result = _Stages(tried.layout, tuple(map(_text, inputs)), tried.element_size)
+    result.run(inputs, outputs, reduction, step.element_size)
+    named = {axis.name: axis.size for axis in axes.values()}
+    return PatternPlan(step.operation, pattern, named, tuple(result.stages))
+
+
+def _said(stage: PatternStage) -> list[Message]:
+    return [] if stage.reason is None else [stage.reason]
 
 
 # ------------------------------------------------------------------------------------------------ reading
@@ -186,106 +167,92 @@ def _resolve(
 class _Stages:
     """Collects the stages of one pattern; the last one holds the layout so far."""
 
-    def __init__(self, layout: TensorLayout, dims: tuple[str, ...], element_size: int) -> None:
+    def __init__(self, layout: TensorLayout, dims: Names, element_size: int) -> None:
         self.element_size = element_size
-        self.reduced_size = element_size
         self.stages = [PatternStage("start", "x", layout, dims, "start", 0)]
 
     @property
     def layout(self) -> TensorLayout:
         return self.stages[-1].layout
 
-    def run(self, inputs: tuple[AxisGroup, ...], outputs: tuple[AxisGroup, ...], reduction: str) -> None:
+    def add(
+        self,
+        operation: StageOperation,
+        call: str,
+        layout: TensorLayout,
+        dims: Names,
+        reason: Message,
+        effect: Effect = "view",
+        boundary: Boundary | None = None,
+    ) -> None:
+        size = 0 if effect == "view" else layout.numel * self.element_size
+        self.stages.append(PatternStage(operation, call, layout, dims, effect, size, reason, boundary))
+
+    def run(self, inputs: Groups, outputs: Groups, reduction: str, result_size: int) -> None:
         """The stages einops runs; those that would change nothing are left out, as einops does."""
-        old = [axis for group in inputs for axis in group.axes]
-        new = [axis for group in outputs for axis in group.axes]
+        old = [axis for group in inputs for axis in group]
+        new = [axis for group in outputs for axis in group]
         axes = [axis for axis in new if axis in old]
         reduced = [axis for axis in old if axis not in new]
-        if any(len(group.axes) != 1 for group in inputs):
+        if any(len(group) != 1 for group in inputs):
             self.reshape(tuple(axis.size for axis in old), _names(old))
         order = tuple(old.index(axis) for axis in (*axes, *reduced))
         if order != tuple(range(len(old))):
-            self.permute(order)
+            dims = tuple(self.stages[-1].dims[d] for d in order)
+            layout = self.layout.permuted(order)
+            self.add("permute", f".permute{_call(order)}", layout, dims, message("axes.stage.permute"))
         if reduced:
-            self.reduce(reduction, reduced, _names(axes))
+            self.element_size = result_size
+            over = tuple(range(len(axes), len(old)))
+            call = f".{_AS_METHOD.get(reduction, reduction)}({over[0] if len(over) == 1 else over})"
+            layout = TensorLayout.contiguous(self.layout.shape[: len(axes)])
+            reason = message("axes.stage.reduce", reduction=reduction, axes=_names(reduced))
+            self.add("reduce", call, layout, _names(axes), reason, "new")
         if len(axes) < len(new):
             self.expand(new, axes)
-        if any(len(group.axes) != 1 for group in outputs):
-            self.reshape(tuple(group.size for group in outputs), tuple(group.text for group in outputs))
+        if any(len(group) != 1 for group in outputs):
+            self.reshape(tuple(map(_size, outputs)), tuple(map(_text, outputs)))
 
-    def reshape(self, shape: tuple[int, ...], dims: tuple[str, ...]) -> None:
-        verdict = explain_view(self.layout, shape)
-        call = f".reshape{_call(shape)}"
+    def reshape(self, shape: tuple[int, ...], dims: Names) -> None:
+        verdict, call = explain_view(self.layout, shape), f".reshape{_call(shape)}"
         before, edge = self.stages[-1].dims, verdict.boundary
         if edge is None:  # the numbers of elements agree, so only the strides could refuse
             layout = TensorLayout(shape, verdict.stride or (), self.layout.offset)
-            reasons = _regrouped(self.layout, before, layout, dims)
-            self.stages.append(PatternStage("reshape", call, layout, dims, "view", 0, reasons))
-            return
-        left, right = before[edge.left], before[edge.right]
-        reason = message("axes.stage.copied", left=left, right=right, rule=edge.arithmetic)
-        layout = TensorLayout.contiguous(shape)
-        size = layout.numel * self.element_size
-        self.stages.append(PatternStage("reshape", call, layout, dims, "copy", size, (reason,), edge))
+            self.add("reshape", call, layout, dims, message("tensors.because", reason=verdict.reason))
+        else:
+            left, right = before[edge.left], before[edge.right]
+            reason = message("axes.stage.copied", left=left, right=right, rule=edge.arithmetic)
+            self.add("reshape", call, TensorLayout.contiguous(shape), dims, reason, "copy", edge)
 
-    def permute(self, order: tuple[int, ...]) -> None:
-        layout, dims = self.layout.permuted(order), tuple(self.stages[-1].dims[d] for d in order)
-        reasons = (message("axes.stage.permute"),)
-        self.stages.append(PatternStage("permute", f".permute{_call(order)}", layout, dims, "view", 0, reasons))
-
-    def reduce(self, reduction: str, reduced: Sequence[NamedAxis], dims: tuple[str, ...]) -> None:
-        rank = self.layout.rank
-        over = tuple(range(rank - len(reduced), rank))
-        layout = TensorLayout.contiguous(self.layout.shape[: rank - len(reduced)])
-        self.element_size = self.reduced_size
-        size = layout.numel * self.element_size
-        name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
-        call = f".{name}({over[0] if len(over) == 1 else over})"
-        reason = message("axes.stage.reduce", reduction=reduction, axes=_names(reduced))
-        self.stages.append(PatternStage("reduce", call, layout, dims, "new", size, (reason,)))
-
-    def expand(self, new: Sequence[NamedAxis], axises: Sequence[NamedAxis]) -> None:
+    def expand(self, new: Axes, known: Sequence[NamedAxis]) -> None:
         shape, stride = list(self.layout.shape), list(self.layout.stride)
         for position, axis in enumerate(new):
-            if axis not in axises:
+            if axis not in known:
                 # what unsqueeze gives; a size above 1 then reads the same element again, with stride 0
                 beside = shape[position] * stride[position] if position < len(shape) else 1
                 shape.insert(position, axis.size)
                 stride.insert(position, beside if axis.size == 1 else 0)
         layout = TensorLayout(tuple(shape), tuple(stride), self.layout.offset)
-        index = ", ".join(":" if axis in axises else "None" for axis in new)
-        call, reasons = f"[{index}].expand{_call(shape)}", (message("axes.stage.expand"),)
-        self.stages.append(PatternStage("expand", call, layout, _names(new), "view", 0, reasons))
+        index = ", ".join(":" if axis in known else "None" for axis in new)
+        self.add("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), message("axes.stage.expand"))
 
 
-def _names(axes: Sequence[NamedAxis]) -> tuple[str, ...]:
+_AS_METHOD = {"max": "amax", "min": "amin"}
+
+
+def _names(axes: Axes) -> Names:
     return tuple(axis.name for axis in axes)
+
+
+def _size(group: Axes) -> int:
+    return math.prod(axis.size for axis in group)
+
+
+def _text(group: Axes) -> str:
+    """A dimension as patterns write it: ``h``, ``(h d)``, ``1``."""
+    names = " ".join(_names(group))
+    return names if len(group) == 1 else f"({names})" if names else "1"
 
 
 def _call(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})" if numbers else "(())"
-
-
-def _regrouped(
-    old: TensorLayout, before: Sequence[str], new: TensorLayout, after: Sequence[str]
-) -> tuple[Message, ...]:
-    """Return why a reshape is a view, by the names of the dimensions that split or merge."""
-    found: list[Message] = []
-    for dim, group in enumerate(before):
-        parts = [d for d, name in enumerate(after) if name in group.strip("()").split() and new.shape[d] != 1]
-        if " " in group and len(parts) > 1:
-            names, strides = [after[d] for d in parts], [new.stride[d] for d in parts]
-            found.append(message("axes.stage.splits", group=group, parts=names, strides=strides))
-        elif " " not in group and old.shape[dim] != 1:
-            right = next((d for d in range(dim + 1, old.rank) if old.shape[d] != 1), None)
-            if right is not None and any(group in name.split() for name in _neighbours(after, before[right])):
-                a, b, size = float(old.stride[dim]), float(old.stride[right]), float(old.shape[right])
-                rule = message("tensors.rule.equal", left=a, right=b, size=size)
-                found.append(message("axes.stage.merges", left=group, right=before[right], rule=rule))
-    return tuple(found) or (message("axes.stage.ones"),)
-
-
-def _neighbours(dims: Sequence[str], name: str) -> list[str]:
-    """The composed dimensions that hold the axis ``name``, without their brackets."""
-    inner = [dim.strip("()") for dim in dims if dim.startswith("(")]
-    return [dim for dim in inner if name in dim.split()]

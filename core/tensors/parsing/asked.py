@@ -165,9 +165,7 @@ def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] 
     for full, places in free.items():
         owner, _, name = full.rpartition(".")
         role = _role(name, places)
-        if (value := _asserted(name, nodes)) and role != "device":
-            role, text = "number", value
-        elif role == "device":
+        if role == "device":
             text = "cpu"
         elif role == "number":
             text = suggested(name)
@@ -207,25 +205,6 @@ def suggested(name: str) -> str:
 def is_device(name: str) -> bool:
     """Whether a name is one of a device, or of what finds one."""
     return re.fullmatch(r"(get_)?(the_)?dev(ice)?", name.lower()) is not None
-
-
-def _asserted(name: str, nodes: Sequence[ast.AST]) -> str:
-    """The number that an assertion says a name is: ``assert peak == 1979e12 / 2``; empty for none."""
-    for node in nodes:
-        match node:
-            case ast.Assert(
-                test=ast.Compare(
-                    left=ast.Name(id=left), ops=[ast.Eq()], comparators=[ast.BinOp() | ast.Constant() as value]
-                )
-            ) if left == name and all(isinstance(part, ARITHMETIC) for part in ast.walk(value)):
-                return ast.unparse(value)[:64]
-            case _:
-                pass
-    return ""
-
-
-ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop)
-"""The nodes of sums, products and powers of numbers."""
 
 
 def _role(name: str, places: Sequence[ast.AST]) -> Role:

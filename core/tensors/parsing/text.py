@@ -8,7 +8,7 @@ import textwrap
 
 from core.limits import limit
 from core.messages import message
-from core.tensors.operations.values import ExpressionError, check_size
+from core.tensors.operations.values import ExpressionError
 
 _PROMPT = re.compile(r"\s*(>>>|\.\.\.|In \[\d*\]:|\s*\.\.\.:)( |$)")
 
@@ -31,35 +31,22 @@ def readable(text: str) -> str:
     code = plain_code("\n".join(lines)).rstrip()
     flush = textwrap.dedent(code)
     first, _, rest = code.partition("\n")  # whose indentation is often not selected
-    return flush if _parses(flush) else next(filter(_parses, (f"{first.strip()}\n{textwrap.dedent(rest)}",)), flush)
+    return flush if parsed(flush) else next(filter(parsed, (f"{first.strip()}\n{textwrap.dedent(rest)}",)), flush)
 
 
-def _parses(text: str) -> bool:
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of ``text``, None where Python cannot read it."""
     try:
-        ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
 
 
-def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:
-    """Return the shape that a user typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
+def read_shape(text: str) -> tuple[int, ...]:
+    """Return the sizes or strides that a user typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
 
-    cap: the entry of core.limits that caps its elements; ``counted_elements`` where `trace` takes it.
-
-    Raises `ExpressionError` for anything else, and beyond the caps on rank and elements.
+    Raises `ExpressionError` for anything else.
     """
-    shape = _sizes(text)
-    check_size(shape, message("tensors.problem.start"), cap)
-    return shape
-
-
-def read_stride(text: str) -> tuple[int, ...]:
-    """Return the strides that a user typed, written as a shape is. Raises `ExpressionError` for anything else."""
-    return _sizes(text)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
     inner = text.strip()
     if not inner:
         raise ExpressionError(message("tensors.problem.no_sizes"))

@@ -121,7 +121,7 @@ class Calls(Rows):
             self._profiled(group)
             if group.args is None:
                 self._arguments(group, args, named)
-            self.refused = problem, self._refusal(group, name, args)
+            self.refused = problem, self._refusal(group)
             raise
         self._profiled(group, result)
         for item in tensors_in(result):
@@ -159,7 +159,7 @@ class Calls(Rows):
                 group = self._group(*found, name)
                 group.inputs = [self._row_of(item) for item in tensors_in([args])]
                 self._arguments(group, args, named)
-                self.refused = problem, self._refusal(group, name, ())
+                self.refused = problem, self._refusal(group)
             raise
 
     def _read_to_update(self, place: Place, function: Any, args: Sequence[Any]) -> Any:
@@ -366,15 +366,9 @@ class Calls(Rows):
         self.rows[number].name = name
         self.emit({"e": "name", "n": number, "name": name})
 
-    def _refusal(self, group: Group, name: str, args: Sequence[Any]) -> Event:
+    def _refusal(self, group: Group) -> Event:
         """What is known of a call that torch refused, to be reported where its error ends the program."""
-        target: Event | None = None
-        if name.endswith("_") and args and hasattr(args[0], "untyped_storage"):
-            with suppress(Exception):
-                part = args[0][args[1]] if name == "__setitem__" else args[0]
-                seen, base = self.stores.seen(part), self.stores.seen(args[0])
-                target = layout_of(seen) if seen.storage == base.storage else None
-        return {"e": "refused", **self._told(group, group.written, group.used), "target": target}
+        return {"e": "refused", **self._told(group, group.written, group.used)}
 
     def _refuse(self) -> None:
         """Report the call that torch refused."""

@@ -204,10 +204,6 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
         return Ended("output", message("sealed.ended.output"))
     if late:
         return Ended("time", message("sealed.ended.clock", seconds=float(limit("program_seconds"))))
-    if code == -_number("SIGXCPU"):
-        return Ended("time", message("sealed.ended.cpu", seconds=float(limit("program_cpu_seconds"))))
-    if code in (OUT_OF_MEMORY, -_number("SIGKILL")):
-        return Ended("memory", message("sealed.ended.memory", bytes=float(limit("program_memory"))))
     if code == 0:
         if told.get("event") != "wall" or (kind := str(told.get("kind"))) not in WALL_MESSAGES:
             return Ended("done")
@@ -218,16 +214,25 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
         return Ended("unavailable", _cannot_seal(why))
     if code == FAULT:
         _LOG.warning("The recorder failed: %r", why)
-        return Ended("killed", message("sealed.ended.fault"))
-    if code == -_number("SIGSYS"):
-        return Ended("killed", message("sealed.ended.system"))
-    gone = code is None
-    return Ended("killed", message("sealed.ended.gone") if gone else message("sealed.ended.crash", code=str(code)))
+    how, said = _ENDS.get(code, ("killed", "sealed.ended.crash"))
+    seconds, memory = float(limit("program_cpu_seconds")), float(limit("program_memory"))
+    return Ended(how, pick_message(said, code=str(code), seconds=seconds, bytes=memory))
 
 
 def _number(name: str) -> int:
     """The number of a signal; of one that the system lacks none that a process could end with."""
     return int(getattr(signal, name, 1 << 10))
+
+
+_ENDS: Mapping[int | None, tuple[How, str]] = {
+    None: ("killed", "sealed.ended.gone"),
+    FAULT: ("killed", "sealed.ended.fault"),
+    OUT_OF_MEMORY: ("memory", "sealed.ended.memory"),
+    -_number("SIGKILL"): ("memory", "sealed.ended.memory"),
+    -_number("SIGXCPU"): ("time", "sealed.ended.cpu"),
+    -_number("SIGSYS"): ("killed", "sealed.ended.system"),
+}
+"""Exit codes → how a program ended, and what is said of it."""
 
 
 class _Starter(ABC):
@@ -377,16 +382,3 @@ POOL = ProgramPool()
 """The pool of this server, which starts nothing before it is asked to."""
 
 atexit.register(POOL.close)
-
-
-def run_sealed(source: str, *, typed_here: bool = False) -> ProgramReport:
-    """Run a program in the pool of this server.
-
-    Args:
-        source: Python code.
-        typed_here: Whether the user typed it in a browser on the computer that runs it. Without a seal, as on macOS
-            and Windows, nothing else runs.
-    """
-    if not LINUX and not typed_here:
-        return _refused("unavailable", message("sealed.ended.not_linux"))
-    return POOL.run(source)

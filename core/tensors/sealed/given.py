@@ -15,8 +15,8 @@ from core.limits import limit
 from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.asked import ARITHMETIC, Asked, asked, suggested, uncalled
-from core.tensors.parsing.text import read_shape
+from core.tensors.parsing.asked import Asked, asked, suggested, uncalled
+from core.tensors.parsing.text import parsed, read_shape
 from core.tensors.sealed.program import SPLIT
 
 _NAMES = (
@@ -47,10 +47,8 @@ class Start:
 
 def names_in(text: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
     """What ``text`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
-    try:
-        body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+    module = parsed(text)
+    body = module.body if module else []
     known = {*_NAMES, *dir(builtins)}
     for node in body:
         for part in ast.walk(node):
@@ -84,32 +82,17 @@ def _value(item: Asked, dtype: str) -> str:
         if not re.fullmatch(r"[a-z]{2,8}(:\d{1,2})?", device):
             raise ExpressionError(message("tensors.problem.device", name=item.name))
         return f"torch.device({device!r})"
-    if item.role == "number" or not re.search(r"[,()\s×x]", text):
-        try:
-            tree = ast.parse(text, mode="eval").body
-            is_number = len(text) <= limit("number_chars") and all(_is_number(part) for part in ast.walk(tree))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            is_number = False
-        if is_number:
-            return text
-        if item.role == "number":
-            raise ExpressionError(message("tensors.problem.number", name=item.name, example=suggested(item.name)))
+    if re.fullmatch(r"[-+]?[0-9][0-9_]{0,30}(\.[0-9]{0,30})?(e[-+]?[0-9]{1,3})?", text):
+        return text
+    if item.role == "number":
+        raise ExpressionError(message("tensors.problem.number", name=item.name, example=suggested(item.name)))
     kind = dtype if dtype.startswith(("float", "bfloat")) else "float32"
-    return f"torch.randn({read_shape(text, 'counted_elements')}, dtype=torch.{kind})"
-
-
-def _is_number(node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, int | float)
-    return isinstance(node, ARITHMETIC) and not isinstance(node, ast.Constant)
+    return f"torch.randn({read_shape(text)}, dtype=torch.{kind})"
 
 
 def _calls(text: str, names: set[str]) -> list[str]:
     """Calls of the functions and classes that nothing else calls, where the given names fill their parameters."""
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    module = parsed(text) or ast.Module([], [])
     alone = uncalled(module)
     lines: list[str] = []
     for node in module.body:

@@ -58,7 +58,7 @@ class Recorder(Calls):
             except Exception as problem:
                 group = self.group
                 if group is not None and (self.refused is None or self.refused[0] is not problem):
-                    self.refused = problem, self._refusal(group, function.__name__, ())
+                    self.refused = problem, self._refusal(group)
                 raise
 
         return noted

@@ -88,15 +88,11 @@ def is_local(address: str | None, host: str, client: str | None) -> bool:
 @cached("tables_kept")
 def known_programs() -> frozenset[str]:
     """Return the code of Napkin’s tables: presets, quiz, lecture, and what links of claims and the glossary set."""
-    programs = [_code(table, row[column]) for table, column in _PROGRAMS.items() for row in read_rows(table)]
+    programs = [row[column] for table, column in _PROGRAMS.items() for row in read_rows(table)]
     rows = [(row.get("page", ""), row[column]) for table, column in _LINKS.items() for row in read_rows(table)]
     links = [read_link(f"{page}?{fields}" if page else fields) for page, fields in rows]
     linked = [link.fields["x"] for link in links if link.page == "tensors" and "x" in link.fields]
     return frozenset(map(_tidied, (*programs, *linked, *_EXERCISES)))
-
-
-def _code(table: str, cell: str) -> str:
-    return cell.replace("|", "\n") if table == "tensor_quiz" else cell
 
 
 def _tidied(source: str) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from core.limits import limit
 from core.messages import message
-from core.tensors.layout import TensorLayout
 from core.tensors.operations.table import SHORT_CASTS, find
 from core.tensors.tracing.steps import Remedy, TraceStep
 from core.tensors.view_rule import ViewVerdict, explain_view
@@ -47,7 +44,16 @@ def reason(step: TraceStep, inputs: Sequence[TraceStep]) -> str:
         n > 1 and not s for n, s in zip(layout.shape, layout.stride, strict=True)
     ):
         return message("tensors.why.unrepeated")
-    return _pattern_reason(step) if row.group == "Named axes" else row.why
+    if row.group == "Named axes":
+        return message(_PATTERNS["computed" if kind == "copy" and name in ("einsum", "reduce") else kind])
+    return row.why
+
+
+_PATTERNS = {
+    "view": "tensors.why.pattern_view",
+    "copy": "tensors.why.pattern_copy",
+    "computed": "tensors.why.computed",
+}
 
 
 def _cast_reason(step: TraceStep, tried: TraceStep) -> str:
@@ -57,44 +63,10 @@ def _cast_reason(step: TraceStep, tried: TraceStep) -> str:
         return message("tensors.why.contiguous") if contiguous else message("tensors.why.already", dtype=dtype)
     if dtype != tried.dtype:
         return message("tensors.why.cast", old=tried.dtype, new=dtype)
-    old, new = _steps(tried.layout), _steps(layout)
-    if old == new:
+    steps = [[s for n, s in zip(at.shape, at.stride, strict=True) if n != 1] for at in (tried.layout, layout)]
+    if steps[0] == steps[1]:
         return message("tensors.why.asked")
-    if 0 in (stride for size, stride in zip(tried.layout.shape, tried.layout.stride, strict=True) if size > 1) or (
-        tried.layout.numel <= limit("tensor_elements") and tried.layout.overlaps
-    ):
-        how = "tensors.why.own_cells"
-    elif _order(old) == _order(new):
-        how = "tensors.why.gaps"
-    else:
-        how = "tensors.why.order"
-    return message(how, old=tried.layout.stride, new=layout.stride)
-
-
-def _steps(layout: TensorLayout) -> list[int]:
-    """The strides of the dimensions that take a step at all."""
-    return [stride for size, stride in zip(layout.shape, layout.stride, strict=True) if size != 1]
-
-
-def _order(strides: Sequence[int]) -> list[int]:
-    return sorted(range(len(strides)), key=strides.__getitem__)
-
-
-def _pattern_reason(step: TraceStep) -> str:
-    text = next((value for value in step.args if isinstance(value, str)), "")
-    left, _, right = text.partition("->")
-    if step.kind == "view":
-        terms = [re.findall(r"[A-Za-z]" if step.form == "torch" else r"\w+", term) for term in left.split(",")]
-        if any(len(set(term)) < len(term) for term in terms):
-            return message("tensors.why.diagonal")
-        return message("tensors.why.pattern_view")
-    if step.operation in ("einsum", "reduce"):
-        return message("tensors.why.computed")
-    known = set(re.findall(r"\w+", left))
-    merged = (re.findall(r"\w+", group) for group in re.findall(r"\(([^)]*)\)", right))
-    if step.operation == "repeat" and any(set(names) - known and len(names) > 1 for names in merged):
-        return message("tensors.why.repeated")
-    return message("tensors.why.pattern_copy")
+    return message("tensors.why.packed", old=tried.layout.stride, new=layout.stride)
 
 
 def fixes(text: str, step: TraceStep, tried: TraceStep) -> tuple[Remedy, ...]:
@@ -115,12 +87,6 @@ def fixes(text: str, step: TraceStep, tried: TraceStep) -> tuple[Remedy, ...]:
         Remedy(f".reshape{as_shape}", f"{before}reshape{as_shape}{after}", whole),
         Remedy(f".contiguous().view{arguments}", f"{before}contiguous().view{arguments}{after}", whole),
     ]
-    smaller = verdict.narrowed
-    if smaller is not None:
-        brackets = ", ".join(":1" if dim in smaller.dims else ":" for dim in range(max(smaller.dims) + 1))
-        instead = f"[{brackets}].reshape{smaller.shape}.expand{verdict.shape}"
-        dot = before.rstrip().removesuffix(".").rstrip()
-        result.insert(0, Remedy(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
     order = sorted(range(tried.layout.rank), key=lambda dim: -tried.layout.stride[dim])
     if explain_view(tried.layout.permuted(order), verdict.shape).works:
         instead = f"permute{tuple(order)}.view{arguments}"

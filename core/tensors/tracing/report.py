@@ -13,7 +13,7 @@ from core.messages import message
 from core.tensors.layout import TensorLayout, bounds
 from core.tensors.parsing.asked import Asked
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
-from core.tensors.tracing.refusals import gradient_reason, refusal_reason
+from core.tensors.tracing.refusals import error_reason, refused_view
 from core.tensors.tracing.steps import Fact, Parameter, Row, Trace, TraceStep, Unread
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class _Report:
     def _row(self, event: Event) -> None:
         """Add a step: of a tensor that a call gave or wrote, or of a call that torch refused."""
         row: Row = _checked(Row).validate_python(event)
-        for layout in (row.layout, *(piece.layout for piece in row.pieces), row.target or row.layout):
+        for layout in (row.layout, *(piece.layout for piece in row.pieces)):
             sizes = (*layout.shape, *layout.stride, layout.offset)
             if min(sizes) < 0 or len(sizes) > 129 or math.prod(max(size, 1) for size in layout.shape) >= 1 << 60:
                 raise ForgedError("layout")
@@ -184,8 +184,8 @@ class _Report:
         self.dropped = 0
         taken = [self.steps[number] for number in inputs]
         if refused:
-            verdict, why = refusal_reason(step, taken)
-            step = replace(step, verdict=verdict, reason=why)
+            verdict = refused_view(step, taken)
+            step = replace(step, verdict=verdict, reason="" if verdict is None else verdict.reason)
             self.steps.append(replace(step, fixes=fixes(self.text, step, taken[0] if taken else self.steps[0])))
             return
         step = replace(step, verdict=view_verdict(step, taken))
@@ -235,7 +235,7 @@ class _Report:
             for step in self.steps
         ]
         if steps[-1].kind == "refused" and not steps[-1].reason:
-            steps[-1] = replace(steps[-1], reason=gradient_reason(steps))
+            steps[-1] = replace(steps[-1], reason=error_reason(steps))
         parameters: dict[tuple[int, int], Parameter] = {}
         for _, rows in sorted(self.models.items(), key=lambda item: (not item[0], -len(item[1]))):
             parameters |= {key: rows[key] for key in rows if key not in parameters}  # a part of another module is there

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from core.tensors.parsing.text import readable
@@ -11,14 +10,17 @@ from core.tensors.sealed.namespace import EINOPS
 from core.tensors.sealed.program import SPLIT
 from core.tensors.tracing.trace import start_layout
 
-_IMPORTS = {
-    r"\bnn\.": "from torch import nn",
-    r"\bF\.": "import torch.nn.functional as F",
-    r"\bnp\.": "import numpy as np",
-    r"\bmath\.": "import math",
-    r"\beinops\.": "import einops",
-}
-"""What a text uses → the line that imports it."""
+_IMPORTS = f"""import math
+
+import einops
+import numpy as np
+import torch
+import torch.nn.functional as F
+from einops import {", ".join(sorted(EINOPS))}
+from torch import nn
+
+torch.manual_seed(0)
+"""
 
 
 def script(
@@ -34,12 +36,8 @@ def script(
     """
     text = readable(source)
     names = names_in(text, shape)
-    start = Start(start_layout(shape, stride, "counted_elements"), dtype)
+    start = Start(start_layout(shape, stride), dtype)
     starts = any(item.name == "x" for item in names)
     whole = whole_program(text, start if starts else None, filled(names, given or {}))
-    imports = ["import torch", *(line for used, line in _IMPORTS.items() if re.search(used, whole))]
-    functions = [name for name in sorted(EINOPS) if re.search(rf"(?<![.\w]){name}\(", whole)]
-    imports += [f"from einops import {', '.join(functions)}"] if functions else []
     before, _, program = whole.partition(f"{SPLIT}\n")
-    seed = "torch.manual_seed(0)"
-    return "\n".join([*imports, "", seed, before + program.strip("\n"), ""])
+    return _IMPORTS + before + program.strip("\n") + "\n"

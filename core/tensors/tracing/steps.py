@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Interval, MaxLen
 
@@ -116,7 +116,7 @@ class Row:
     written: storage cells written, none where they are only counted; touched: how many. changed: the earlier rows
     whose tensors see the write, the one written through included, and after: their first elements after it, in the
     same order. updates: elements written, more than cells where elements overlap; fullest: the cell written most
-    often, and how often. target: what a refused write would have written to, where that is known.
+    often, and how often.
     asks_gradient: whether backward reaches it. keeps: what the operation saves for backward. flops: what its products
     compute, forward or backward.
     """
@@ -153,7 +153,6 @@ class Row:
     after: tuple[Scalars, ...] = ()
     updates: Whole = 0
     fullest: tuple[Whole, Whole] = (0, 0)
-    target: TensorLayout | None = None
     asks_gradient: bool = False
     keeps: tuple[Saved, ...] = ()
     flops: Whole = 0
@@ -257,15 +256,14 @@ def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace(Sequence[TraceStep]):
+class Trace:
     """All steps of one expression; the first is x itself, the last is the result or the refusal.
 
     notes: what was left out of the text, a sentence each. counted: the tensors are too large to be made; layouts and
-    bytes are torch's own, and there are no values. suits: the dtype of x with which torch runs the step that it
-    refuses with this one, empty for none. facts: what lines said that are no tensors. unread: the line that is not run,
-    and why; the steps are those before it. asked: names that nothing in the text defines, and what they stand for.
-    held: bytes of each storage that lives once a step is done. at_once: the most that is there during each step.
-    parameters: of modules, and leaves of the program that ask for a gradient.
+    bytes are torch's own, and there are no values. facts: what lines said that are no tensors. unread: the line
+    that is not run, and why; the steps are those before it. asked: names that nothing in the text defines, and what
+    they stand for. held: bytes of each storage that lives once a step is done. at_once: the most that is there during
+    each step. parameters: of modules, and leaves of the program that ask for a gradient.
     """
 
     text: str
@@ -273,7 +271,6 @@ class Trace(Sequence[TraceStep]):
     torch_version: str
     notes: tuple[str, ...] = ()
     counted: bool = False
-    suits: str = ""
     facts: tuple[Fact, ...] = ()
     unread: Unread | None = None
     asked: tuple[Asked, ...] = ()
@@ -281,12 +278,11 @@ class Trace(Sequence[TraceStep]):
     at_once: tuple[int, ...] = ()
     parameters: tuple[Parameter, ...] = ()
 
-    @overload
-    def __getitem__(self, index: int) -> TraceStep: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[TraceStep, ...]: ...
-    def __getitem__(self, index: int | slice) -> TraceStep | tuple[TraceStep, ...]:
+    def __getitem__(self, index: int) -> TraceStep:
         return self.steps[index]
+
+    def __iter__(self) -> Iterator[TraceStep]:
+        return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -328,29 +324,3 @@ class Trace(Sequence[TraceStep]):
     def fullest(self) -> TraceStep:
         """The first step during which the most memory was taken at once."""
         return self.steps[max(range(len(self.steps)), key=lambda number: self.at_once[number])]
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnTensor:
-    """One tensor of the picture: that of a step, or one of the several that a split made."""
-
-    step: TraceStep
-    layout: TensorLayout
-    is_contiguous: bool
-    name: str
-
-
-def drawn(trace: Trace) -> list[DrawnTensor]:
-    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    figures: list[DrawnTensor] = []
-    for step in trace.steps:
-        if step.pieces and step.picked is None and step.kind in ("view", "copy"):
-            for number, piece in enumerate(step.pieces):
-                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
-                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                figures.append(DrawnTensor(step, piece.layout, piece.is_contiguous, name))
-        elif (step.kind in ("start", "view", "copy") and step.storage >= 0) or (
-            step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
-        ):
-            figures.append(DrawnTensor(step, step.layout, step.is_contiguous, trace.label(step)))
-    return figures

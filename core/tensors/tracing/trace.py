@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from core.limits import limit
 from core.messages import message
 from core.tensors.layout import TensorLayout
-from core.tensors.operations.values import ExpressionError, check_elements, check_length, check_size
+from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import readable
+from core.tensors.sealed.client import POOL
 from core.tensors.sealed.given import Start, filled, names_in, whole_program
-from core.tensors.sealed.running import run_program
-from core.tensors.tracing.report import ForgedError, trace_of
+from core.tensors.tracing.report import Event, trace_of
 from core.tensors.tracing.steps import Trace
 
 _LOG = logging.getLogger(__name__)
@@ -23,32 +24,21 @@ ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32",
 """Element types the start tensor may have, those offered first in front."""
 
 
-def start_layout(
-    shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements"
-) -> TensorLayout:
+def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> TensorLayout:
     """The layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
 
-    cap: the entry of core.limits that caps its elements.
-
-    Raises `ExpressionError` beyond the caps of core.limits, for strides that do not match the shape, and for negative
-    ones, which torch does not have.
+    Raises `ExpressionError` beyond the caps of core.limits, and for strides that do not match the shape.
     """
     sizes = tuple(shape)
-    if min(sizes, default=0) < 0:
-        raise ExpressionError(message("tensors.problem.negative_size", shape=sizes))
-    check_size(sizes, message("tensors.problem.start"), cap)
-    if stride is None:
-        return TensorLayout.contiguous(sizes)
-    steps = tuple(stride)
-    if len(steps) != len(sizes):
-        given, wanted = float(len(steps)), float(len(sizes))
+    if len(sizes) > (most := limit("tensor_rank")):
+        raise ExpressionError(message("tensors.problem.rank", rank=float(len(sizes)), most=float(most)))
+    if stride is not None and len(stride) != len(sizes):
+        given, wanted = float(len(stride)), float(len(sizes))
         raise ExpressionError(message("tensors.problem.strides", strides=given, dimensions=wanted))
-    if min(steps, default=0) < 0:
-        raise ExpressionError(message("tensors.problem.negative_stride", stride=min(steps)))
-    if max(steps, default=0) > (most := limit("expression_integer")):
-        raise ExpressionError(message("tensors.problem.large_stride", most=float(most)))
-    layout = TensorLayout(sizes, steps)
-    check_elements(1 + (layout.span or (0, -1))[1], message("tensors.problem.start_storage"), cap)
+    layout = TensorLayout.contiguous(sizes) if stride is None else TensorLayout(sizes, tuple(stride))
+    elements = max(math.prod(max(size, 1) for size in sizes), 1 + (layout.span or (0, -1))[1])
+    if elements > (most := limit("counted_elements")):
+        raise ExpressionError(message("tensors.problem.elements", elements=float(elements), most=float(most)))
     return layout
 
 
@@ -74,26 +64,19 @@ def follow(
     """
     if dtype not in ELEMENT_DTYPES:
         raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
-    start = Start(start_layout(shape, stride, "counted_elements"), dtype)
+    start = Start(start_layout(shape, stride), dtype)
     text = readable(source[: 2 * limit("expression_chars")])
     names = names_in(text, shape)
     starts = any(item.name == "x" for item in names) or not text.strip()
     names = filled(names, given or {})
     notes = tuple(message("tensors.note.meant", name=item.name, meant=item.meant) for item in names if item.meant)
     try:
-        check_length(len(source))
+        if len(source) > (most := limit("expression_chars")):
+            raise ExpressionError(message("tensors.problem.long", most=float(most)))
         done = _ran(text, whole_program(text, start if starts else None, names))
     except ExpressionError as problem:
         return trace_of((), text, names, notes, stopped=str(problem))
-    done = replace(done, asked=names, notes=(*done.notes, *notes))
-    last = done.last
-    if last.kind == "refused" and not last.reason and starts:
-        for other in ("float32", "int64"):
-            if other != dtype:
-                tried = _ran(text, whole_program(text, replace(start, dtype=other), names))
-                if any(step.number == last.number and step.kind != "refused" for step in tried.steps):
-                    return replace(done, suits=other)
-    return done
+    return replace(done, asked=names, notes=(*done.notes, *notes))
 
 
 def trace(
@@ -110,10 +93,19 @@ def trace(
     return result
 
 
+def run_program(source: str) -> tuple[Sequence[Event], str]:
+    """The events that a program's run reports, and why it did not end by itself; empty where it did.
+
+    Whoever takes code from users or links asks `core.tensors.sealed.trust.decide` first: without a seal this runs it.
+    """
+    report = POOL.run(source)
+    return report.events, report.ended.message
+
+
 def _ran(text: str, whole: str) -> Trace:
     events, stopped = run_program(whole)
     try:
         return trace_of(events, text, stopped=stopped)
-    except (ForgedError, AttributeError, TypeError, ValueError, KeyError, IndexError) as problem:
+    except (AttributeError, TypeError, ValueError, LookupError) as problem:
         _LOG.warning("The report of a program cannot be read: %r", problem)
         raise ExpressionError(message("tensors.problem.report")) from None

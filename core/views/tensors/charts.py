@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from core.limits import limit
-from core.messages import message
+from core.messages import browser_texts, message
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import StrideRun, TensorLayout
-from core.tensors.tracing.snapshots import Memory, are_kept, memories
-from core.tensors.tracing.steps import DrawnTensor, Scalar, Trace, TraceStep, Unread, drawn
+from core.tensors.tracing.steps import Scalar, Trace, TraceStep, Unread
 from core.tensors.view_rule import ViewVerdict
 from core.views.tensors.inside import flops, inside, memory, notable_bytes
+from core.views.tensors.snapshots import Memory, are_kept, memories
 from core.views.tensors.text import kind_label, layout_texts, storage_letter
 from core.wording import format_value, plain
 
@@ -24,6 +24,32 @@ _MOST_OPENED = 8
 
 _FEWEST_DRAWN = 48
 """However many tensors there are, each shows this many elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTensor:
+    """One tensor of the picture: that of a step, or one of the several that a split made."""
+
+    step: TraceStep
+    layout: TensorLayout
+    is_contiguous: bool
+    name: str
+
+
+def drawn(trace: Trace) -> list[DrawnTensor]:
+    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
+    figures: list[DrawnTensor] = []
+    for step in trace.steps:
+        if step.pieces and step.picked is None and step.kind in ("view", "copy"):
+            for number, piece in enumerate(step.pieces):
+                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
+                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
+                figures.append(DrawnTensor(step, piece.layout, piece.is_contiguous, name))
+        elif (step.kind in ("start", "view", "copy") and step.storage >= 0) or (
+            step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
+        ):
+            figures.append(DrawnTensor(step, step.layout, step.is_contiguous, trace.label(step)))
+    return figures
 
 
 def storage_picture(trace: Trace) -> dict[str, Any]:
@@ -36,28 +62,6 @@ def storage_picture(trace: Trace) -> dict[str, Any]:
     elements are drawn in all and ``storage_cells_drawn`` of one storage or tensor; ``total`` says how many there are.
     """
     return _Picture(trace).data()
-
-
-def _texts() -> dict[str, str]:
-    """Return what stands around the picture."""
-    return {
-        "steps": message("tensors.picture.steps"),
-        "step": message("tensors.picture.step"),
-        "shape": message("tensors.picture.shape"),
-        "strides": message("tensors.picture.strides"),
-        "added": message("tensors.picture.added"),
-        "inside": message("tensors.picture.inside"),
-        "storage": message("tensors.picture.storage"),
-        "total": message("tensors.picture.total"),
-        "bars": message("tensors.picture.bars"),
-        "has": message("tensors.picture.has"),
-        "needs": message("tensors.picture.needs"),
-        "gives": message("tensors.picture.gives"),
-        "works": message("tensors.picture.works"),
-        "use": message("tensors.picture.use"),
-        "made": message("tensors.picture.made"),
-        "alike": message("tensors.picture.alike"),
-    }
 
 
 class _Picture:
@@ -81,7 +85,7 @@ class _Picture:
             "storages": [self._storage(number) for number in self.memory],
             "tensors": tensors,
             "memory": " ".join(memory(self.trace)),
-            "texts": _texts(),
+            "texts": browser_texts("picture"),
             "hint": message("tensors.picture.hint") if any(tensor["drawn"] for tensor in tensors) else "",
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),

@@ -134,11 +134,9 @@ def _fails(trace: Trace, step: TraceStep) -> list[Message]:
         if step.fixes:
             fix = step.fixes[0]
             return [answer, message("tensors.fails.instead", instead=fix.instead, bytes=float(fix.bytes))]
-        copied = float(step.verdict.copied_bytes(step.element_size) or 0)
+        copied = float(step.verdict.reshape_copies * step.element_size)
         return [answer, message("tensors.fails.copy", bytes=copied)]
-    if trace.suits:
-        answer = message("tensors.fails.dtype", call=step.source, dtype=trace[0].dtype, suits=trace.suits)
-    elif step.reason:
+    if step.reason:
         answer = message("tensors.fails.reason", call=step.source, reason=step.reason)
     elif tried.storage >= 0:
         answer = message("tensors.fails.shape", call=step.source, shape=tried.layout.shape)
