@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from core.messages import message
 from pages.common.registry import GROUP_TITLES, GROUPS, OLDER, PAGES, PageSpec, registered
 from pages.common.server import sign_in
+from pages.common.server.admission import Admission
 from pages.common.server.pacing import Pacing
 from pages.common.server.policy import Policy
 from pages.common.server.process import lifespan, prepare_process
@@ -81,5 +82,5 @@ def run() -> None:
 if __name__ == "__main__":
     run()
 else:
-    middleware = [Middleware(one) for one in (Policy, Pacing, Uploads)]
+    middleware = [Middleware(one) for one in (Policy, Admission, Pacing, Uploads)]
     app = st.App(__file__, lifespan=lifespan, middleware=middleware)
