@@ -106,7 +106,7 @@ def programs_run_here() -> Iterator[None]:
         record(source, lambda event: lines.append(json.dumps(event)))
         return [json.loads(line) for line in lines], ""
 
-    with patch("core.tensors.sealed.running.run_program", run), patch("core.tensors.tracing.trace.run_program", run):
+    with patch("core.tensors.tracing.trace.run_program", run):
         yield
 
 
