@@ -58,9 +58,6 @@ def test_offer_needs_accelerator_and_count_alone() -> None:
     assert (offer.name, offer.count, offer.unit, offer.contract) == ("H200 SXM", 512, 8, "rented")
     assert (offer.prices, offer.or_more, offer.uptime) == (None, False, 1.0)
     assert (offer.opens(START), offer.closes(START)) == (0.0, math.inf)
-    assert offer.has_price
-    assert not one_offer(accelerator="MI355X", count="512").has_price
-    assert not one_offer(accelerator="H200", count="512", contract="own").has_price
 
 
 @pytest.mark.parametrize(
@@ -159,7 +156,12 @@ CONFIG = {
 
 @pytest.mark.parametrize(
     ("model", "parameters", "active"),
-    [("32B", 32e9, 32e9), ("llama 3 70b", 70.6e9, 70.6e9), ("120B-A13B", 120e9, 13e9), (json.dumps(CONFIG), 3.14e6, 3.14e6)],
+    [
+        ("32B", 32e9, 32e9),
+        ("llama 3 70b", 70.6e9, 70.6e9),
+        ("120B-A13B", 120e9, 13e9),
+        (json.dumps(CONFIG), 3.14e6, 3.14e6),
+    ],
 )
 def test_model_cell_is_a_name_a_count_or_a_config(model: str, parameters: float, active: float) -> None:
     table = read_runs([{"model": model}], BASE, START)
