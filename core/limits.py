@@ -120,7 +120,7 @@ LIMITS: Mapping[str, Limit] = {
     ),
     "pools": Limit(8, "offers", "of accelerators in one decision; a team has about four"),
     "decision_chars": Limit(
-        8_000, "characters", "a table of offers or runs; nine shapes with every field have as many"
+        10_000, "characters", "a table of offers or runs; nine shapes with every field have as many"
     ),
     "decision_chosen_chars": Limit(200, "characters", "which run is on which offer; nine of each have about 150"),
     "decision_link_chars": Limit(12_000, "characters", "a packed decision; one of shapes at their longest has 8,000"),

@@ -165,7 +165,7 @@ def test_a_database_of_before_calendars_opens_with_its_plans(store: Store, tmp_p
     again = Store.open(cases.address(tmp_path))
     assert again.get(plan.id) == plan
     assert again.find().total == 1
-    assert again.find(kind="calendar").total == 0
+    assert again.find(kind="decision").total == 0
     again.close()
 
 

@@ -195,42 +195,41 @@ def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start
 def _parts(whole: Matrix, reading: ParsedForm, cells: Sequence[Cell]) -> list[Cell]:
     """Cells on parts of an offer, or on more of it, that an assignment may need.
 
-    Where the whole offer is in time, half of it, and then a quarter of it where half is still in time, else three
-    quarters; a single run takes a part only for want of power. Where it is late and there is more, twice as many until
-    that is in time.
+    Of three quarters, a half, and a quarter of an offer those two that are smallest and about in time; a single run
+    takes a part only for want of power. Where the whole offer is late and there is more, twice as many until that is in
+    time.
     """
-    found: list[Cell] = []
-    halves: list[tuple[Cell, tuple[int, ...]]] = []
 
     def on(cell: Cell, count: int) -> Cell:
-        found.append(cell_of(whole, reading, cell.run, cell.offer, count))
-        return found[-1]
+        return cell_of(whole, reading, cell.run, cell.offer, count)
 
-    for cell in cells:
-        if _in_time(cell):
-            powered = all(check.met for check in cell.checks if check.id == "power")
-            if (len(whole.runs) > 1 or not powered) and (sizes := cell.offer.parts()):
-                halves.append((cell, sizes))
-        elif cell.offer.or_more and cell.possible:
-            more = cell
-            for _ in range(_DOUBLINGS):
-                more = on(cell, min(2 * more.accelerators, limit("accelerators")))
-                if _in_time(more) or not more.possible:
-                    break
-    half = [(cell, on(cell, sizes[len(sizes) // 2]), sizes) for cell, sizes in halves[: limit("decision_parts")]]
-    for cell, middle, sizes in half:
-        half_is_enough = _in_time(middle)
-        rest = [n for n in sizes if (n < middle.accelerators if half_is_enough else n > middle.accelerators)]
-        if rest and len(found) < limit("decision_parts"):
-            on(cell, rest[0])
-    return found
+    found: list[Cell] = []
+    wanted: list[tuple[int, int, Cell, int]] = []
+    for at, cell in enumerate(cells):
+        late, more = _lateness(cell), cell
+        powered = all(check.met for check in cell.checks if check.id == "power")
+        if not cell.possible or (late <= 1 and len(whole.runs) == 1 and powered):
+            continue
+        if late <= 1:
+            sizes = [n for n in cell.offer.parts() if late * cell.accelerators / n <= _ABOUT]
+            wanted += [(rank, at, cell, size) for rank, size in enumerate(sizes[-2:])]
+        for _ in range(_DOUBLINGS if late > 1 and cell.offer.or_more else 0):
+            more = on(cell, min(2 * more.accelerators, limit("accelerators")))
+            found.append(more)
+            if not more.possible or _lateness(more) <= 1:
+                break
+    return [*found, *(on(cell, size) for *_, cell, size in sorted(wanted)[: limit("decision_parts")])]
 
+
+def _lateness(cell: Cell) -> float:
+    """Days over those of the deadline; 0 without one."""
+    return max((check.value / check.limit for check in cell.checks if check.id == "deadline"), default=0.0)
+
+
+_ABOUT = 1.1
+"""Share of a deadline up to which days that only grow as accelerators are fewer are about in time."""
 
 _DOUBLINGS = 4
-
-
-def _in_time(cell: Cell) -> bool:
-    return cell.possible and all(check.met is not False for check in cell.checks if check.id == "deadline")
 
 
 def cell_of(whole: Matrix, reading: ParsedForm, run: Run, offer: Offer, count: int) -> Cell:

@@ -86,12 +86,6 @@ class Offer:
         return find_in_nodes(self.accelerator, self.per_node) if self.per_node else find(self.accelerator)
 
     @property
-    def has_price(self) -> bool:
-        """Whether its cost is known: entered, or of the catalog."""
-        low = self.capital if self.contract == "owned" else (self.prices or (self.device.price_low,))[0]
-        return not math.isnan(low)
-
-    @property
     def uptime(self) -> float:
         """Share of the time that maintenance leaves."""
         return 1 - self.maintenance / _MONTH_HOURS

@@ -71,13 +71,8 @@ _NAMES = {"n": "name", "m": "model", "t": "tokens", "s": "seq", "d": "first"}
 
 _RUNS = range(1, limit("calendar_runs") + 1)
 
-CALENDAR_GONE = frozenset(
-    (
-        *("runs", "due", "spare", "mhours", "pools", "cpool", "most"),
-        *("held", "rprice", "term", "capital", "years", "staff", "space"),
-        *(f"r{k}{letter}" for k in _RUNS for letter in "nmtscadp"),
-    )
-)
+_FLEET = "runs due spare mhours pools cpool most held rprice term capital years staff space"
+CALENDAR_GONE = frozenset((*_FLEET.split(), *(f"r{k}{letter}" for k in _RUNS for letter in "nmtscadp")))
 """Ids of a calendar's fields that are read here, or say nothing any more."""
 
 _NEXT = re.compile(r"\s*;\s*(?=[^:;]+:\s*\d)")
@@ -88,8 +83,9 @@ def from_calendar(texts: Mapping[str, str]) -> dict[str, str]:
 
     How many accelerators of which pool a run was given is left out: that is what is decided.
     """
-    if "train" in texts or "offers" in texts or not any(name in texts for name in ("runs", "pools", "r1n")):
+    if "train" in texts or not texts.keys() & {"runs", "pools", "r1n"}:
         return {}
+    texts = {"start": "2027-01-15", **texts}
     count = int(texts["runs"]) if texts.get("runs", "1") in map(str, _RUNS) else 1
     rows: list[dict[str, str]] = []
     for k in range(1, count + 1):
@@ -105,8 +101,7 @@ def from_calendar(texts: Mapping[str, str]) -> dict[str, str]:
     return {
         "offers": write_table(offers, OFFER_COLUMNS),
         "train": write_table(rows, RUN_COLUMNS),
-        **({DEADLINE.id: due} if (due := _due(texts)) else {}),
-        **({BUDGET.id: texts["most"]} if texts.get("most") else {}),
+        **{name: text for name, text in ((DEADLINE.id, _due(texts)), (BUDGET.id, texts.get("most"))) if text},
     }
 
 
@@ -124,35 +119,21 @@ def cluster(texts: Mapping[str, str]) -> dict[str, str]:
             years = texts.get("years", "")
             price = f"{texts['capital']}{f' over {years} years' if years else ''}" if texts.get("capital") else ""
             contract = "owned"
-    return {
-        "accelerator": own[ACCELERATOR.id],
-        "count": count,
-        "unit": own[PER_NODE.id],
-        "contract": contract,
-        "price": price,
-        "interruptions": own[SPOT.id],
-    }
+    cells = {"accelerator": own[ACCELERATOR.id], "count": count, "unit": own[PER_NODE.id]}
+    return {**cells, "contract": contract, "price": price, "interruptions": own[SPOT.id]}
 
 
 def _pool(line: str, texts: Mapping[str, str]) -> dict[str, str]:
     """The row of a pool's line; the line itself where it cannot be read, which its row then says."""
-    try:
-        count = parse_count(texts)
-        return offer_cells(read_offer(line), parse_day(texts.get("start") or "2027-01-15"), count)
-    except (OfferError, QuantityError):
-        return {"accelerator": line}
-
-
-def parse_count(texts: Mapping[str, str]) -> int:
-    """Return the accelerators of a plan's texts, 1 where they cannot be read."""
-    with suppress(QuantityError):
-        return int(COUNT.parse(texts.get(COUNT.id, COUNT.default)))
-    return 1
+    with suppress(OfferError, QuantityError):
+        count = int(COUNT.parse(texts.get(COUNT.id, COUNT.default)))
+        return offer_cells(read_offer(line), parse_day(texts["start"]), count)
+    return {"accelerator": line}
 
 
 def _due(texts: Mapping[str, str]) -> str:
     """A calendar's deadline as a plan has it, in days from its start."""
-    due, start = texts.get("due", "").strip(), texts.get("start", "")
+    due, start = texts.get("due", "").strip(), texts["start"]
     with suppress(QuantityError):
         if is_day(due):
             return f"{(parse_day(due) - parse_day(start)).days + 1} days"

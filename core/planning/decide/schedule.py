@@ -64,11 +64,6 @@ class ScheduledRun:
     deadline: float
     maintenance: float
 
-    @property
-    def late(self) -> float:
-        """Days between the deadline and the end in the median; negative before it."""
-        return self.end.mid - self.deadline
-
 
 def times_at(
     matrix: Matrix, placements: Sequence[Placement], level: float, actuals: Mapping[int, Span] | None = None
