@@ -68,7 +68,7 @@ def page(inputs: Inputs) -> None:
     _question(inputs)
     show.input_errors(inputs)
     plan_sidebar.draw_actions(inputs.reading.texts, "decision")
-    with show.guarded(message("compute.section.answer")):
+    with show.guarded(message("common.answer")):
         _answer(d)
     with show.guarded(message("decide.title.matrix")):
         draw_matrix(inputs, d)
