@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 from core.limits import limit
 from core.messages import message
-from core.units import QuantityError
+from core.number_text import QuantityError
 
 _EXAMPLE = "2027-01-15"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]

@@ -15,8 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from core.limits import cached, limit
 from core.messages import find_message, message, pick_message
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units import Kind, format_quantity
 
 _OTHERS: dict[Kind, str] = {
     "tokens": "input.is_tokens",

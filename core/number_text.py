@@ -1,17 +1,11 @@
-"""Numbers as people write them, brought into the one writing that `core.units` reads: 90,0 is 90.0, 320亿 is 320e8."""
+"""Numbers as people write them, brought into the one form that `core.quantities` reads: 90,0 is 90.0, 320亿 is 320e8."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
 
-
-def message(id: str, /, **values: Any) -> str:
-    """`core.messages.message`, which writes numbers by means of this module."""
-    from core import messages
-
-    return messages.message(id, **values)
+from core.messages import message
 
 
 class QuantityError(ValueError):

@@ -16,8 +16,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from core.dates import parse_day
 from core.hardware.accelerators import accelerators, find, find_accelerator_name
 from core.limits import limit
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import QuantityError, parse_quantity
 from core.wording import cleaned
 
 Contract: TypeAlias = Literal["owned", "rented", "reserved", "spot"]

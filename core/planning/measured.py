@@ -21,10 +21,12 @@ from core.hardware.cluster import Cluster, RateName, Rates, cluster
 from core.limits import cached, limit
 from core.messages import message, pick_message
 from core.models.flops import train_flop_6nd
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.runs.published import peak_16bit
 from core.step_time.running import wide_peak
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, parse_quantity
+from core.units import Kind
 
 if TYPE_CHECKING:
     from core.planning.plan import Plan

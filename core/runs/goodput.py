@@ -17,9 +17,10 @@ import numpy.typing as npt
 from core.budget.equations import BudgetError
 from core.formula import Source, Symbol, formula
 from core.limits import cached, limit
+from core.quantities import parse_quantity
 from core.rows import number, read_record, read_rows
 from core.sources import OWN_CONSTRUCTION, PALM
-from core.units import format_duration, parse_quantity
+from core.units import format_duration
 
 _YOUNG = Source(
     "Young 1974, A first order approximation to the optimum checkpoint interval",

@@ -21,8 +21,8 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.fields import LINK_VERSION, SHARED, VERSION, Field, Form, ParsedForm, as_typed, query_of, read_version, switch
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.comparison.entry import EntryKind
-from core.units import QuantityError
 from pages.common import comparison_list, widgets
 from pages.common.guard import guarded
 from pages.common.registry import PAGES, PageSpec

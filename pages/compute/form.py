@@ -8,7 +8,7 @@ from core.messages import message
 from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
-from core.units import parse_quantity
+from core.quantities import parse_quantity
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import DOWNLOADS
 

@@ -10,13 +10,13 @@ import streamlit as st
 from core.budget.equations import BudgetError, Interval
 from core.dates import format_day
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
 from core.planning.decide.assignment import Assignment
 from core.planning.decide.decision import Decision
 from core.planning.decide.schedule import Schedule, Span, bill, schedule
-from core.units import QuantityError
 from core.views.decide.charts import gantt, gantt_alt
 from core.views.decide.tables import bill_table, schedule_table
 from core.wording import plain

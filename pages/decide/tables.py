@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.decide.decision import OFFERS, RUNS, Decision
 from core.planning.decide.matrix import Cell
 from core.planning.decide.offers import OFFER_COLUMNS, CellProblem, Cells, write_table
@@ -13,7 +14,6 @@ from core.planning.form.layout import BATCH
 from core.planning.form.plan_form import MODEL_NAME, PARAMETERS, SEQ_LEN, SHAPE, TRAINED
 from core.planning.form.whole_run import DEADLINE, POWER_LIMIT
 from core.planning.plan import OWN_SHAPE, TYPED
-from core.units import QuantityError
 from core.views.decide import text
 from pages.common import field_changes, plan_sidebar, show
 from pages.common.inputs import Inputs

@@ -14,7 +14,7 @@ from core.exercises.sheet import LENGTH, TOPICS, Sheet, hand_in, read_handed_in,
 from core.fields import Field, choice, quantity
 from core.limits import limit
 from core.messages import message, messages
-from core.units import QuantityError
+from core.number_text import QuantityError
 from core.views.exercises.text import handed_in_text, headline, progress, received_text, topic_scores
 from pages.common import show
 from pages.common.inputs import Inputs

@@ -17,6 +17,7 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, choice, clipped, opt
 from core.limits import limit
 from core.messages import Message, message
 from core.models.spec_text import EXAMPLE
+from core.number_text import QuantityError
 from core.planning.decide.decision import DECIDE_FORM
 from core.planning.estimate import estimate
 from core.planning.form.layout import SEARCH
@@ -28,11 +29,11 @@ from core.planning.measured import EXAMPLE as RUN_EXAMPLE
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.quantities import parse_quantity
 from core.step_time.running import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import QuantityError, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
 from pages.measure.form import measure_form

@@ -14,6 +14,7 @@ import pytest
 from core.budget.equations import BudgetError
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators, ceiling_of
 from core.models.catalog import catalog
+from core.number_text import QuantityError
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.layout import search_request
@@ -45,7 +46,6 @@ from core.runs.scores import (
     score_of,
 )
 from core.step_time.step import step_time
-from core.units import QuantityError
 from core.views.plan.text import mfu_text
 from tests.every import every
 

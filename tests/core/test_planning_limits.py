@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.budget.equations import Interval
+from core.number_text import QuantityError
 from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.estimate import PlanEstimate, estimate
@@ -33,7 +34,6 @@ from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import Sweep, SweptAxis, recommend, sweep_plan, sweep_within
 from core.search.fastest import searched
 from core.search.request import SearchResult
-from core.units import QuantityError
 from core.views.comparison import text as comparison_text
 from core.views.plan import text_limits, text_memory
 from core.views.report.rows import plan_rows

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import explain_run
+from core.number_text import QuantityError
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.layout import evaluate_layout, resolve_layout, search_request, stages, traffic
@@ -26,7 +27,6 @@ from core.search.placement import groups, timeline, timeline_of
 from core.search.request import LayoutResult, Range, SearchRequest, SearchResult, explain
 from core.step_time.calibration.fit import kept
 from core.training.layout import Layout, LayoutError
-from core.units import QuantityError
 from core.views.common.palette import LIGHT
 from core.views.search import text as search_text
 from core.views.search import text_evidence, text_step

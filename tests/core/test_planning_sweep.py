@@ -12,6 +12,7 @@ import pytest
 from core.budget.equations import BudgetError
 from core.limits import limit
 from core.messages import Message
+from core.number_text import QuantityError
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, changes_on
 from core.planning.layout import resolved_plan
@@ -30,7 +31,6 @@ from core.planning.sweep.sweep import (
     sweep_within,
 )
 from core.training.layout import LayoutError
-from core.units import QuantityError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import cell_text, edges, grid, shares_of, unit_of
 from tests.every import every

@@ -9,11 +9,13 @@ import pytest
 
 from core.dates import parse_day
 from core.fields import Form
+from core.number_text import QuantityError
 from core.planning.decide.runs import days_until
 from core.planning.form.plan_form import PARAMETERS, PLAN_FORM, PRICE, SEQ_LEN, TRAINED, WITHIN
 from core.planning.form.whole_run import BUDGET, DEADLINE
 from core.planning.plan import Within, parse_batch
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.quantities import parse_quantity
+from core.units import Kind, format_quantity
 from tests.every import every
 
 READ: list[tuple[str, Kind, float]] = [

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import latex_exact, latex_quantity
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.units import (
     UNIT,
     Kind,
-    QuantityError,
     QuantityText,
     format_bytes,
     format_count,
     format_duration,
     format_money,
     format_quantity,
-    parse_quantity,
     scientific,
     significant,
 )

@@ -11,6 +11,7 @@ from core.dates import parse_day
 from core.fields import CATALOG, Field, ParsedForm, choice, optional, text
 from core.limits import cached, limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.decide.assignment import GOALS, Assigned, Assignment, assign
 from core.planning.decide.matrix import Matrix, added, matrix
 from core.planning.decide.offers import OFFER_COLUMNS, OfferTable, read_offers, read_table
@@ -18,7 +19,7 @@ from core.planning.decide.record import CALENDAR_GONE, cluster, from_calendar, p
 from core.planning.decide.runs import RUN_COLUMNS, RunTable, read_runs
 from core.planning.form.links import link_texts
 from core.planning.form.plan_form import plan_as_given, plan_form
-from core.units import QuantityError, parse_quantity
+from core.quantities import parse_quantity
 
 
 def _short_enough(typed: str) -> str:

@@ -13,6 +13,7 @@ from core.fields import ParsedForm
 from core.formula import Source, Symbol, formula
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.decide.offers import YEAR_DAYS, Offer, digits
 from core.planning.decide.runs import Run
 from core.planning.estimate import PlanEstimate, estimate
@@ -21,7 +22,6 @@ from core.planning.form.whole_run import DEADLINE, POWER_LIMIT
 from core.planning.plan import PlanLimits
 from core.planning.plan_limits import Check, all_checks, all_met, check_of, checks
 from core.sources import OWN_CONSTRUCTION
-from core.units import QuantityError
 
 AMAZON = Source(
     "Amazon.com, Form 10-K for 2022",

@@ -16,12 +16,13 @@ from core.hardware.offers import CONTRACTS, Contract, OfferError, read_offer
 from core.hardware.offers import Offer as ReadOffer
 from core.limits import limit
 from core.messages import message, pick_message
+from core.number_text import QuantityError
 from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE, SPOT_INTERRUPTIONS, changes_on
 from core.planning.form.whole_run import POWER_LIMIT
 from core.planning.plan import Plan, parse_price
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import QuantityError, parse_quantity
 from core.wording import cleaned
 
 Cells: TypeAlias = Mapping[str, str]

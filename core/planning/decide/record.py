@@ -17,13 +17,13 @@ from core.fields import LINK_VERSION, VERSION
 from core.hardware.offers import OfferError, read_offer
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.decide.offers import OFFER_COLUMNS, offer_cells, write_table
 from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE
 from core.planning.form.whole_run import BUDGET, DEADLINE
 from core.planning.form.whole_run import SPOT_INTERRUPTIONS as SPOT
-from core.units import QuantityError
 
 PREFIX = "1."
 """Of a packed decision: no id of a saved one has a point."""

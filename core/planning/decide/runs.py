@@ -16,12 +16,14 @@ from core.models.catalog import catalog
 from core.models.configs.custom import read_config, read_model
 from core.models.spec_text import EXAMPLE, SpecTextError, write_spec
 from core.models.stand_in import mixture_stand_in
+from core.number_text import QuantityError
 from core.planning.decide.offers import CellProblem, CellReader, Cells, numbered
 from core.planning.form.layout import BATCH
 from core.planning.form.plan_form import MODEL_NAME, PARAMETERS, SEQ_LEN, SHAPE, TRAINED
 from core.planning.plan import OWN_SHAPE, TYPED
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import QuantityError, format_count, parse_quantity
+from core.units import format_count
 from core.wording import cleaned
 
 RUN_COLUMNS = ("name", "model", "tokens", "seq", "batch", "after", "first", "deadline")

@@ -12,6 +12,7 @@ from core.limits import limit
 from core.models.catalog import catalog
 from core.models.configs.custom import read_model
 from core.models.spec_text import EXAMPLE
+from core.number_text import QuantityError
 from core.planning.form.layout import (
     ANY,
     AS_LAYERS,
@@ -65,7 +66,6 @@ from core.step_time.running import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import QuantityError
 
 QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""

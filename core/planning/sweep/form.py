@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from core.fields import Field, choice, optional
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import TYPED, parse_within
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import RESULTS
 from core.training.precision import USUAL_POLICY
-from core.units import QuantityError
 
 _PART = "sweep"
 
