@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from core.limits import cached
 from core.messages import message
-from core.planning.decide.presets import PRESETS as DECISIONS
 from core.planning.comparison.entry import examples, pack
+from core.planning.decide.presets import PRESETS as DECISIONS
 from core.planning.presets import LECTURE as LECTURES
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.planning.sweep.form import SWEEP_PRESETS

@@ -58,4 +58,3 @@ def _pages(inputs: Inputs, d: DecisionResult, here: tuple[int, int] | None) -> N
     if len(own) > 1:
         label = message("decide.page.compare_all")
         st.button(label, key=inputs.key("compare_all"), on_click=add, args=(own,), type="tertiary")
-    comparison_list.way_there()
