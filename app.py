@@ -51,7 +51,7 @@ def run() -> None:
         position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
     )
     if page.url_path in OLDER:
-        st.switch_page(pages[OLDER[page.url_path].id], query_params=st.query_params)
+        st.switch_page(pages[OLDER[page.url_path].id], query_params=st.query_params.to_dict())
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(
         page_title=message("page.browser", page=spec.title),

@@ -1,4 +1,4 @@
-"""Numbers as people write them, brought into the one form that `core.quantities` reads: 90,0 is 90.0, 320亿 is 320e8."""
+"""Numbers as people write them, in the one form that `core.quantities` reads: 90,0 is 90.0, 320亿 is 320e8."""
 
 from __future__ import annotations
 

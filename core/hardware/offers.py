@@ -56,7 +56,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferTerms:
     """Accelerators of one kind on the same terms; None for what the line does not say.
 
     accelerator: its name in the catalogue. count: None for any number. is_ceiling: whether there are no more than that.
@@ -267,7 +267,7 @@ class _OfferLine:
         self.rest = f"{self.rest[: match.start()]} | {self.rest[match.end() :]}"
 
 
-def read_offer(text: str) -> Offer:
+def read_offer(text: str) -> OfferTerms:
     """Return what a line offers, such as ``burst: up to 512 H200 rented, $2.60/h, from 2027-03-01``.
 
     Terms come in any order, and the name may be missing. Raises `OfferError`, which quotes the line and says what to
@@ -388,7 +388,7 @@ def _no_accelerator(line: _OfferLine, name: str) -> OfferError:
     return line.fault(f"no accelerator is called “{name}”.", remedy)
 
 
-def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
+def _checked(line: _OfferLine, no_accelerator: bool) -> OfferTerms:
     """The offer, unless something of the line was not read, or what it says does not go together."""
     left = " ".join(_FILLER.sub(" ", line.rest).split())[: limit("number_chars")]
     if no_accelerator and left:
@@ -400,7 +400,7 @@ def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
     said = {name: value for name, value in line.said.items() if name != "node_size"}
     if said.get("capital") is not None:
         said.setdefault("contract", "owned")
-    offer = Offer(**said)
+    offer = OfferTerms(**said)
     low, high = offer.hourly or (0.0, 0.0)
     if high > limit("price_per_hour"):
         raise line.fault(f"${low:,.0f} an hour is too much.", f"At most ${limit('price_per_hour'):,} an hour is read.")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.messages import message
 from core.planning.decide.assignment import Assignment
-from core.planning.decide.decision import BECAUSE, BY, CHOSEN, ON, Decision
+from core.planning.decide.decision import BECAUSE, BY, CHOSEN, ON, DecisionResult
 from core.views.decide import text
 from core.views.decide.tables import Table, assignments_table
 from pages.common import plan_sidebar, show
@@ -23,7 +23,7 @@ def draw_table(table: Table, key: str, here: int | None = None) -> None:
         show.small_table(columns, [[show.remarked(*cell) for cell in row] for row in table.rows], here=here)
 
 
-def draw_choice(inputs: Inputs, d: Decision) -> None:
+def draw_choice(inputs: Inputs, d: DecisionResult) -> None:
     """Draw the best assignment with its alternatives, a button to choose each, and the record of the choice."""
     best, others, key = d.answer.best, d.answer.alternatives, d.chosen_key
     if best is None:

@@ -9,7 +9,7 @@ import streamlit as st
 from core.messages import message
 from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import entry_of
-from core.planning.decide.decision import Decision
+from core.planning.decide.decision import DecisionResult
 from core.planning.decide.matrix import Cell
 from core.views.decide import text
 from core.views.decide.tables import matrix_board
@@ -23,7 +23,7 @@ from pages.decide.tables import cell_here, take_cell
 _BOARD, _REFUSED = "decide:matrix", "decide:refused"
 
 
-def draw_matrix(inputs: Inputs, d: Decision) -> None:
+def draw_matrix(inputs: Inputs, d: DecisionResult) -> None:
     """Draw the matrix, and the pages of the cell that is in the sidebar."""
     here = cell_here(d, inputs.reading.texts)
 
@@ -40,7 +40,7 @@ def draw_matrix(inputs: Inputs, d: Decision) -> None:
         show.error(refused)
 
 
-def _pages(inputs: Inputs, d: Decision, here: tuple[int, int] | None) -> None:
+def _pages(inputs: Inputs, d: DecisionResult, here: tuple[int, int] | None) -> None:
     """The cell of the sidebar on other pages, and in the comparison."""
     if here is None:
         show.note(message("decide.page.matrix_hint"))
@@ -58,4 +58,3 @@ def _pages(inputs: Inputs, d: Decision, here: tuple[int, int] | None) -> None:
     if len(own) > 1:
         label = message("decide.page.compare_all")
         st.button(label, key=inputs.key("compare_all"), on_click=add, args=(own,), type="tertiary")
-    comparison_list.way_there()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from core.messages import message
-from core.planning.decide.decision import GOAL, START, Decision, decide
-from core.planning.decide.schedule import explain
+from core.planning.decide.decision import GOAL, START, DecisionResult, decide
+from core.planning.decide.schedule import Schedule, explain
 from core.planning.form.links import link_texts
 from core.views.decide import text
 from core.views.report.decide import DecideReport, decide_csv, decide_html, decide_markdown
@@ -32,7 +32,7 @@ def _question(inputs: Inputs) -> None:
         plan_sidebar.ask(inputs, message("decide.page.goal_word"), GOAL)
 
 
-def _answer(d: Decision) -> None:
+def _answer(d: DecisionResult) -> None:
     best = d.answer.best
     show.answer(text.answer(d), text.detail(best) if best else "")
     if best:
@@ -41,22 +41,17 @@ def _answer(d: Decision) -> None:
         show.error(reason)
 
 
-def _files(inputs: Inputs, d: Decision) -> None:
+def _files(inputs: Inputs, d: DecisionResult, planned: Schedule | None) -> None:
     with show.fold(message("export.title"), key=inputs.key("fold_take"), icon=":material/download:") as fold:
         if not fold.open:
             return
         show.note(message("decide.page.export_about"))
         name = typed_name(inputs, message("decide.page.name"), suggested_name(d))
-
-        def report() -> DecideReport:
-            one = d.chosen or d.answer.best
-            planned = actual_schedule(d, one) if one else None
-            return DecideReport(name, inputs.reading, d, planned, page_link(inputs), date.today())
-
-        downloads(inputs, name, _FILES, report)
+        report = DecideReport(name, inputs.reading, d, planned, page_link(inputs), date.today())
+        downloads(inputs, name, _FILES, lambda: report)
 
 
-def suggested_name(d: Decision) -> str:
+def suggested_name(d: DecisionResult) -> str:
     """Return the name of a decision that has none."""
     names = [run.name for run in d.runs.runs]
     return message("decide.page.suggested", runs=names, offers=float(len(d.offers.offers)))
@@ -75,10 +70,11 @@ def page(inputs: Inputs) -> None:
     draw_tables(inputs, d)
     draw_choice(inputs, d)
     one = d.chosen or d.answer.best
-    if one:
-        draw_schedule(inputs, d, one)
-        show.how(lambda: explain(one.schedule, d.matrix.kwh), key="decide:how", notes=[message("decide.page.method")])
-    _files(inputs, d)
+    planned = actual_schedule(d, one) if one else None
+    if planned:
+        draw_schedule(inputs, d, planned)
+        show.how(lambda: explain(planned, d.matrix.kwh), key="decide:how", notes=[message("decide.page.method")])
+    _files(inputs, d, planned)
     show.next_page(COMPUTE.title, COMPUTE, link_texts(inputs.reading.texts))
     show.next_page(COMPARE.title, COMPARE, link_texts(inputs.reading.texts))
     show.footer(inputs)

@@ -15,7 +15,7 @@ from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
 from core.planning.decide.assignment import Assignment
-from core.planning.decide.decision import Decision
+from core.planning.decide.decision import DecisionResult
 from core.planning.decide.schedule import Schedule, Span, bill, schedule
 from core.views.decide.charts import gantt, gantt_alt
 from core.views.decide.tables import bill_table, schedule_table
@@ -29,13 +29,13 @@ from pages.decide.choice import draw_table
 _LOGS, _WRONG = "decide:logs", "decide:log:wrong"
 
 
-def actual_schedule(d: Decision, one: Assignment) -> Schedule:
+def actual_schedule(d: DecisionResult, one: Assignment) -> Schedule:
     """Return the schedule of an assignment, in which running jobs keep the times of their logs."""
     spans = {i: span for i, run in enumerate(one.schedule.runs) if (span := _span(d, one, i, run.cell.run.row))}
     return schedule(d.matrix, one.placements, spans) if spans else one.schedule
 
 
-def _span(d: Decision, one: Assignment, i: int, row: int) -> Span | None:
+def _span(d: DecisionResult, one: Assignment, i: int, row: int) -> Span | None:
     """When the job of a run began and will end, in days from the start of the schedule; None without a log."""
     log: LoggedRun | None = st.session_state.get(_LOGS, {}).get(row)
     a = one.placements[i].cell.answer
@@ -56,9 +56,8 @@ def _span(d: Decision, one: Assignment, i: int, row: int) -> Span | None:
     return Span(begin, Interval(begin + low, begin + middle, begin + high))
 
 
-def draw_schedule(inputs: Inputs, d: Decision, one: Assignment) -> None:
+def draw_schedule(inputs: Inputs, d: DecisionResult, planned: Schedule) -> None:
     """Draw the chart, its table, the bill, and where a log is given."""
-    planned = actual_schedule(d, one)
     with show.question(message("decide.title.schedule")):
         figure = gantt(planned, d.matrix.limits.watts, TOKENS)
         show.chart(figure, alt=plain(gantt_alt(planned)), key="decide:gantt")

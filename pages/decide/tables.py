@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from core.messages import message
 from core.number_text import QuantityError
-from core.planning.decide.decision import OFFERS, RUNS, Decision
+from core.planning.decide.decision import OFFERS, RUNS, DecisionResult
 from core.planning.decide.matrix import Cell
 from core.planning.decide.offers import OFFER_COLUMNS, CellProblem, Cells, write_table
 from core.planning.decide.runs import RUN_COLUMNS, model_texts
@@ -24,7 +24,7 @@ _OF_PLAN = ("model", *_FIELDS)
 """Columns of a run that are fields of the plan."""
 
 
-def draw_tables(inputs: Inputs, d: Decision) -> None:
+def draw_tables(inputs: Inputs, d: DecisionResult) -> None:
     """Draw both tables, each with what is wrong with its cells."""
     given = bool(inputs.reading.texts[OFFERS.id].strip())
     first = d.matrix.offers[0] if d.matrix.offers else None
@@ -102,7 +102,7 @@ def _taken(row: dict[str, str], plan: Cells) -> dict[str, str]:
     return texts
 
 
-def take_cell(inputs: Inputs, d: Decision, cell: Cell) -> None:
+def take_cell(inputs: Inputs, d: DecisionResult, cell: Cell) -> None:
     """In a callback: show the plan of a cell in the sidebar. Every other run keeps what it trains, spelled out."""
     texts = sidebar_texts(cell)
     rows = [dict(row) for row in d.runs.rows]
@@ -121,7 +121,7 @@ def sidebar_texts(cell: Cell) -> dict[str, str]:
     return {name: typed for name, typed in cell.texts.items() if name not in (DEADLINE.id, POWER_LIMIT.id)}
 
 
-def cell_here(d: Decision, texts: Mapping[str, str]) -> tuple[int, int] | None:
+def cell_here(d: DecisionResult, texts: Mapping[str, str]) -> tuple[int, int] | None:
     """Return the cell whose plan is in the sidebar; None if none is."""
     row = sidebar_row(d.runs.rows)
     for (i, j), cell in d.matrix.cells.items():

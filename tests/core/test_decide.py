@@ -14,7 +14,7 @@ from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
 from core.messages import Message
 from core.planning.comparison.entry import entry_of
-from core.planning.decide.decision import DECIDE_FORM, Decision, decide, decision_results, packed_texts
+from core.planning.decide.decision import DECIDE_FORM, DecisionResult, decide, decision_results, packed_texts
 from core.planning.decide.matrix import SIDES, Cell
 from core.planning.decide.offers import OFFER_COLUMNS, Offer, read_offers, read_table, write_table
 from core.planning.decide.record import PREFIX, RecordError, is_packed, unpack
@@ -40,7 +40,7 @@ def texts(offers: tuple[str, ...], runs: tuple[dict[str, str], ...], **plan: str
     return {**plan, "offers": write_table(rows, OFFER_COLUMNS), "train": write_table(runs, RUN_COLUMNS)}
 
 
-def decided(offers: tuple[str, ...], runs: tuple[dict[str, str], ...], **plan: str) -> Decision:
+def decided(offers: tuple[str, ...], runs: tuple[dict[str, str], ...], **plan: str) -> DecisionResult:
     return decide(DECIDE_FORM.parse(texts(offers, runs, **plan)))
 
 

@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 
 from core.budget.equations import Interval
-from core.planning.decide.assignment import GOALS, Assignment, Program, assign, broken_limits
-from core.planning.decide.matrix import UNKNOWN, Cell, Matrix
+from core.planning.decide.assignment import GOALS, Assignment, AssignmentProgram, assign, broken_limits
+from core.planning.decide.matrix import UNKNOWN, Cell, OfferMatrix
 from core.planning.decide.offers import Offer
 from core.planning.decide.runs import Run
 from core.planning.decide.schedule import Placement, committed, times_at
@@ -34,7 +34,7 @@ def cell(run: Run, offer: Offer, accelerators: int, days: Interval, cost: Interv
     return Cell(run, offer, accelerators, {}, cast("Any", answer), cost=cost, energy=Interval.point(0.0))
 
 
-def random_matrix(seed: int) -> Matrix:
+def random_matrix(seed: int) -> OfferMatrix:
     """Two or three runs on two or three offers, whole and halved, under some limits."""
     rng = random.Random(seed)
     count = rng.choice((2, 2, 3))
@@ -84,10 +84,10 @@ def random_matrix(seed: int) -> Matrix:
         dollars=rng.choice([math.nan, rng.uniform(1e6, 5e6)]),
         watts=rng.choice([math.nan, rng.uniform(6e5, 2.5e6)]),
     )
-    return Matrix(START, tuple(runs), tuple(offers), cells, tuple(parts), limits, 0.08)
+    return OfferMatrix(START, tuple(runs), tuple(offers), cells, tuple(parts), limits, 0.08)
 
 
-def schedules(matrix: Matrix, level: float) -> Iterator[tuple[tuple[Cell, ...], list[float], float]]:
+def schedules(matrix: OfferMatrix, level: float) -> Iterator[tuple[tuple[Cell, ...], list[float], float]]:
     """Cells, ends, and dollars of every assignment that starts each run as soon as it can, in every order."""
     by_run = [[cell for cell in matrix.every if cell.run is run] for run in matrix.runs]
     for cells in product(*by_run):
@@ -114,7 +114,12 @@ def schedules(matrix: Matrix, level: float) -> Iterator[tuple[tuple[Cell, ...], 
 
 
 def fits(
-    matrix: Matrix, cells: tuple[Cell, ...], times: dict[int, tuple[float, float]], i: int, begin: float, end: float
+    matrix: OfferMatrix,
+    cells: tuple[Cell, ...],
+    times: dict[int, tuple[float, float]],
+    i: int,
+    begin: float,
+    end: float,
 ) -> bool:
     """Whether a run has room beside those that are placed."""
     for at in [begin, *(a for a, _ in times.values() if begin < a < end)]:
@@ -128,7 +133,7 @@ def fits(
     return True
 
 
-def best_of(matrix: Matrix, level: float) -> tuple[float, float] | None:
+def best_of(matrix: OfferMatrix, level: float) -> tuple[float, float] | None:
     """Least cost, and earliest end, of all that meets every limit at a level; None where nothing does."""
     found: list[tuple[float, float]] = []
     for cells, ends, paid in schedules(matrix, level):
@@ -145,7 +150,7 @@ def end_at(a: Assignment, level: float) -> float:
 def faults(seed: int) -> list[str]:
     """In what the assignments of a random matrix differ from brute force."""
     matrix, said = random_matrix(seed), list[str]()
-    best, program = best_of(matrix, LEVEL), Program(matrix)
+    best, program = best_of(matrix, LEVEL), AssignmentProgram(matrix)
     cheapest = program.solve("cost", LEVEL)
     if best is None or cheapest is None:
         one = assign(matrix)
@@ -169,10 +174,10 @@ def test_assignment_equals_brute_force(first: int) -> None:
     assert {seed: said for seed in range(first, first + 20) if (said := faults(seed))} == {}
 
 
-def one_run(**limits: Any) -> Matrix:
+def one_run(**limits: Any) -> OfferMatrix:
     run, offer = Run(0, "a", {}), Offer(0, "o", "H100 SXM", 64, 8)
     only = cell(run, offer, 64, Interval(40, 50, 70), Interval(0.8e6, 1e6, 1.4e6), 1e6)
-    return Matrix(START, (run,), (offer,), {(0, 0): only}, (), PlanLimits(**limits), 0.08)
+    return OfferMatrix(START, (run,), (offer,), {(0, 0): only}, (), PlanLimits(**limits), 0.08)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +234,7 @@ def test_broken_limits_finds_each_fault() -> None:
         (i, 0): cell(run, offer, 64, Interval(40, 50, 70), Interval(0.8e6, 1e6, 1.4e6), 1e6)
         for i, run in enumerate(runs)
     }
-    matrix = Matrix(START, runs, (offer,), cells, (), PlanLimits(dollars=1e6, watts=1.9e6), 0.08)
+    matrix = OfferMatrix(START, runs, (offer,), cells, (), PlanLimits(dollars=1e6, watts=1.9e6), 0.08)
     wrong = Assignment(matrix, (Placement(cells[0, 0]), Placement(cells[1, 0])))
     assert {(one.limit, one.name) for one in broken_limits(wrong)} == {
         *(("after", "b"), ("deadline", "b"), ("money", ""), ("power", ""), ("power", "o"), ("count", "o"))

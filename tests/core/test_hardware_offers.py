@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.hardware.accelerators import accelerators, find_accelerator_name
-from core.hardware.offers import Offer, OfferError, Price, read_offer
+from core.hardware.offers import OfferError, OfferTerms, Price, read_offer
 from core.limits import LIMITS, limit
 from tests.every import every
 
@@ -22,8 +22,8 @@ NAMES = tuple(device.name for device in accelerators())
 FROM, TO = date(2027, 3, 1), date(2027, 9, 1)
 
 
-def of(accelerator: str, count: int | None = None, **more: Any) -> Offer:
-    return Offer(accelerator, count, is_ceiling=count is not None, **more)
+def of(accelerator: str, count: int | None = None, **more: Any) -> OfferTerms:
+    return OfferTerms(accelerator, count, is_ceiling=count is not None, **more)
 
 
 def per_hour(low: float, high: float | None = None) -> Price:
@@ -52,9 +52,9 @@ def per_hour(low: float, high: float | None = None) -> Price:
             of("B200", 1024, contract="reserved", price=per_hour(3.1), days=90),
         ),
         ("spot A100 80GB $1.10", of("A100 SXM 80 GB", contract="spot", price=per_hour(1.1))),
-        ("at least 512 H200", Offer("H200 SXM", 512)),
-        ("512 H200 or more", Offer("H200 SXM", 512)),
-        ("512+ H200", Offer("H200 SXM", 512)),
+        ("at least 512 H200", OfferTerms("H200 SXM", 512)),
+        ("512 H200 or more", OfferTerms("H200 SXM", 512)),
+        ("512+ H200", OfferTerms("H200 SXM", 512)),
         ("H200 (any number)", of("H200 SXM")),
         ("GB200 NVL72", of("GB200", per_node=72)),
         ("512 H200 in eu-west-1, $24/node-hour", of("H200 SXM", 512, price=Price(24, 24, "node"))),
@@ -63,7 +63,7 @@ def per_hour(low: float, high: float | None = None) -> Price:
         ("256 H100 from 1 Mar 2027 until 2027-09-01", of("H100 SXM", 256, first=FROM, last=TO)),
     ],
 )
-def test_read_offer_reads_what_people_write(line: str, offer: Offer) -> None:
+def test_read_offer_reads_what_people_write(line: str, offer: OfferTerms) -> None:
     assert read_offer(line) == offer
 
 

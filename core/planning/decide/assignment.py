@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from core.budget.equations import Interval
-from core.planning.decide.matrix import Matrix
+from core.planning.decide.matrix import OfferMatrix
 from core.planning.decide.program import LIMITED, MOMENT, Limited, best_placements, end_by
 from core.planning.decide.runs import Run
 from core.planning.decide.schedule import Bill, Placement, Schedule, bill, committed, schedule, times_at
@@ -38,7 +38,7 @@ class Assignment:
         placements: In the order of the runs.
     """
 
-    matrix: Matrix
+    matrix: OfferMatrix
     placements: tuple[Placement, ...]
 
     @cached_property
@@ -202,12 +202,12 @@ class Assigned:
     reasons: tuple[Reason, ...] = ()
 
 
-def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
+def assign(matrix: OfferMatrix, goal: Goal = "probable") -> Assigned:
     """Return the best assignment of all runs."""
     stuck = [run for run in matrix.runs if not any(cell.possible for cell in matrix.every if cell.run == run)]
     if stuck or not matrix.runs:
         return Assigned(None, reasons=tuple(Reason("model", math.nan, math.nan, run) for run in stuck))
-    program = Program(matrix)
+    program = AssignmentProgram(matrix)
     level = matrix.limits.level
     if (cheapest := program.solve("cost", level)) is None:
         return Assigned(program.nearest(), reasons=_reasons(program, level))
@@ -225,7 +225,7 @@ def assign(matrix: Matrix, goal: Goal = "probable") -> Assigned:
     return Assigned(best, tuple(alternatives.values()))
 
 
-def _reasons(program: Program, level: float) -> tuple[Reason, ...]:
+def _reasons(program: AssignmentProgram, level: float) -> tuple[Reason, ...]:
     """The least that each limit would have to be with all others kept; where none is enough, each by itself."""
     for alone in (False, True):
         found = [reason for name in LIMITED if (reason := program.needed(name, level, alone))]
@@ -234,10 +234,10 @@ def _reasons(program: Program, level: float) -> tuple[Reason, ...]:
     return ()
 
 
-class Program:
+class AssignmentProgram:
     """The mixed-integer program of a matrix."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: OfferMatrix) -> None:
         self.matrix = matrix
         self.cells = [cell for cell in matrix.every if cell.possible]
         self.known = [cell for cell in self.cells if cell.cost.known]

@@ -13,7 +13,7 @@ from core.limits import cached, limit
 from core.messages import message
 from core.number_text import QuantityError
 from core.planning.decide.assignment import GOALS, Assigned, Assignment, assign
-from core.planning.decide.matrix import Matrix, added, matrix
+from core.planning.decide.matrix import OfferMatrix, added, matrix
 from core.planning.decide.offers import OFFER_COLUMNS, OfferTable, read_offers, read_table
 from core.planning.decide.record import CALENDAR_GONE, cluster, from_calendar, pack
 from core.planning.decide.runs import RUN_COLUMNS, RunTable, read_runs
@@ -49,13 +49,13 @@ DECIDE_FORM = plan_form("y", *DECISION_FIELDS, imply=from_calendar, gone=CALENDA
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Decision:
+class DecisionResult:
     """Offers, runs, every run on every offer, and the best assignment."""
 
     start: date
     offers: OfferTable
     runs: RunTable
-    matrix: Matrix
+    matrix: OfferMatrix
     answer: Assigned
     chosen_key: str
 
@@ -70,11 +70,13 @@ class Decision:
         return next((option for option in self.options if option.key == self.chosen_key), None)
 
 
-def decide(reading: ParsedForm) -> Decision:
+def decide(reading: ParsedForm) -> DecisionResult:
     """Return what a form of `DECIDE_FORM` comes to. Cells that cannot be read are problems of its tables."""
     parts = _matrix(tuple(reading.texts[field.id] for field in DECIDE_FORM.fields if field.id not in _SILENT))
     start, offers, runs, every = parts
-    return Decision(start, offers, runs, every, _assigned(every, reading.values[GOAL.id]), reading.texts[CHOSEN.id])
+    return DecisionResult(
+        start, offers, runs, every, _assigned(every, reading.values[GOAL.id]), reading.texts[CHOSEN.id]
+    )
 
 
 _SILENT = frozenset(field.id for field in (GOAL, *RECORD_FIELDS))
@@ -82,7 +84,7 @@ _SILENT = frozenset(field.id for field in (GOAL, *RECORD_FIELDS))
 
 
 @cached("decisions_kept")
-def _matrix(texts: tuple[str, ...]) -> tuple[date, OfferTable, RunTable, Matrix]:
+def _matrix(texts: tuple[str, ...]) -> tuple[date, OfferTable, RunTable, OfferMatrix]:
     names = [field.id for field in DECIDE_FORM.fields if field.id not in _SILENT]
     reading = DECIDE_FORM.parse(dict(zip(names, texts, strict=True)))
     start: date = reading.values[START.id]

@@ -139,7 +139,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class OfferMatrix:
     """Every run on every offer.
 
     Attributes:
@@ -172,7 +172,7 @@ class Matrix:
         return min(every, default=math.inf)
 
 
-def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start: date, kwh: float) -> Matrix:
+def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start: date, kwh: float) -> OfferMatrix:
     """Return every run on every offer.
 
     Args:
@@ -182,7 +182,7 @@ def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start
     """
     reading = PLAN_FORM.parse({field.id: base.texts[field.id] for field in PLAN_FIELDS})
     limits = plan_of(reading).limits
-    whole = Matrix(start, tuple(runs), tuple(offers), {}, (), limits, kwh)
+    whole = OfferMatrix(start, tuple(runs), tuple(offers), {}, (), limits, kwh)
     cells = {
         (i, j): cell_of(whole, reading, run, offer, offer.count)
         for i, run in enumerate(runs)
@@ -192,7 +192,7 @@ def matrix(base: ParsedForm, runs: Sequence[Run], offers: Sequence[Offer], start
     return replace(whole, cells=cells, parts=tuple(part for part in parts if part.possible))
 
 
-def _parts(whole: Matrix, reading: ParsedForm, cells: Sequence[Cell]) -> list[Cell]:
+def _parts(whole: OfferMatrix, reading: ParsedForm, cells: Sequence[Cell]) -> list[Cell]:
     """Cells on parts of an offer, or on more of it, that an assignment may need.
 
     Of three quarters, a half, and a quarter of an offer those two that are smallest and about in time; a single run
@@ -232,7 +232,7 @@ _ABOUT = 1.1
 _DOUBLINGS = 4
 
 
-def cell_of(whole: Matrix, reading: ParsedForm, run: Run, offer: Offer, count: int) -> Cell:
+def cell_of(whole: OfferMatrix, reading: ParsedForm, run: Run, offer: Offer, count: int) -> Cell:
     """Return a run on so many accelerators of an offer."""
     plan, begin = plan_of(reading), max(run.first, offer.opens(whole.start))
     texts = {**run.texts, **offer.texts(count, plan), FIND.id: "time"}

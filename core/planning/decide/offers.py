@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 from core.dates import parse_day
 from core.hardware.accelerators import Accelerator, accelerators, find, find_accelerator_name, find_in_nodes
-from core.hardware.offers import CONTRACTS, Contract, OfferError, read_offer
-from core.hardware.offers import Offer as ReadOffer
+from core.hardware.offers import CONTRACTS, Contract, OfferError, OfferTerms, read_offer
 from core.limits import limit
 from core.messages import message, pick_message
 from core.number_text import QuantityError
@@ -234,7 +233,7 @@ def _spread(row: Cells, start: date) -> Cells:
     return row
 
 
-def offer_cells(read: ReadOffer, start: date, count: int = 1) -> dict[str, str]:
+def offer_cells(read: OfferTerms, start: date, count: int = 1) -> dict[str, str]:
     """Return the cells of an offer that was read from a line.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from core.budget.equations import Interval
-from core.planning.decide.matrix import Cell, Matrix
+from core.planning.decide.matrix import Cell, OfferMatrix
 from core.planning.decide.schedule import Placement, committed, times_at
 
 Limited: TypeAlias = Literal["deadline", "money", "power"]
@@ -33,13 +33,13 @@ MOMENT = 1e-6
 """Days that are none."""
 
 
-def end_by(matrix: Matrix, cell: Cell) -> float:
+def end_by(matrix: OfferMatrix, cell: Cell) -> float:
     """Return days from the start by which a run has to end on an offer: its deadline, or the offer's last day."""
     return min(matrix.due(cell.run), cell.offer.closes(matrix.start))
 
 
 def best_placements(
-    matrix: Matrix,
+    matrix: OfferMatrix,
     cells: Sequence[Cell],
     goal: Literal["cost", "soonest", "power"],
     level: float,
@@ -134,7 +134,7 @@ def best_placements(
 
 
 def _resources(
-    matrix: Matrix, cells: Sequence[Cell], *, with_power: bool
+    matrix: OfferMatrix, cells: Sequence[Cell], *, with_power: bool
 ) -> list[tuple[dict[int, float], float, bool]]:
     """What cells take of the accelerators of an offer, or of a power limit; how much there is; whether of power."""
     found: list[tuple[dict[int, float], float, bool]] = []
@@ -161,7 +161,7 @@ def _solved(weights: Any, upper: Any, whole: Any, rows: Sequence[tuple[Mapping[i
 
 
 def _ordered(
-    matrix: Matrix,
+    matrix: OfferMatrix,
     cells: Sequence[Cell],
     spans: Sequence[tuple[float, float]],
     rooms: Sequence[tuple[Mapping[int, float], float]],

@@ -16,7 +16,7 @@ from core.planning.decide.matrix import (
     SIDES,
     UNKNOWN,
     Cell,
-    Matrix,
+    OfferMatrix,
     added,
     capital_of,
     capital_used,
@@ -66,7 +66,7 @@ class ScheduledRun:
 
 
 def times_at(
-    matrix: Matrix, placements: Sequence[Placement], level: float, actuals: Mapping[int, Span] | None = None
+    matrix: OfferMatrix, placements: Sequence[Placement], level: float, actuals: Mapping[int, Span] | None = None
 ) -> list[tuple[float, float]]:
     """Return start and end of every run, each no longer than a share ``level`` of such runs, in days from the start.
 
@@ -124,7 +124,9 @@ class Schedule:
         return tuple(dict.fromkeys(run.cell.offer for run in self.runs))
 
 
-def schedule(matrix: Matrix, placements: Sequence[Placement], actuals: Mapping[int, Span] | None = None) -> Schedule:
+def schedule(
+    matrix: OfferMatrix, placements: Sequence[Placement], actuals: Mapping[int, Span] | None = None
+) -> Schedule:
     """Return when assigned runs start and end.
 
     Args:

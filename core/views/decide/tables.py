@@ -11,7 +11,7 @@ from core.budget.equations import Interval
 from core.dates import format_day
 from core.messages import Message, message
 from core.planning.decide.assignment import Assignment
-from core.planning.decide.decision import Decision
+from core.planning.decide.decision import DecisionResult
 from core.planning.decide.matrix import Cell
 from core.planning.decide.offers import OFFER_COLUMNS, Cells
 from core.planning.decide.runs import RUN_COLUMNS
@@ -56,7 +56,7 @@ def entered(title: Message, columns: Sequence[str], rows: Iterable[Cells]) -> Ta
     return Table(title, [text.column_label(column) for column in used], cells, words=len(used))
 
 
-def entered_tables(d: Decision) -> list[Table]:
+def entered_tables(d: DecisionResult) -> list[Table]:
     """Return the offers and the runs as they were entered."""
     return [
         entered(message("decide.title.offers"), OFFER_COLUMNS, d.offers.rows),
@@ -64,7 +64,7 @@ def entered_tables(d: Decision) -> list[Table]:
     ]
 
 
-def matrix_table(d: Decision) -> Table:
+def matrix_table(d: DecisionResult) -> Table:
     """Return every run on every offer."""
     m = d.matrix
     rows: list[list[tuple[str, str]]] = []
@@ -86,7 +86,7 @@ def _matrix_cell(cell: Cell) -> tuple[str, str]:
     return message("decide.cell.both", verdict=text.cell_verdict(cell), days=days), " · ".join(more) or cell.problem
 
 
-def matrix_board(d: Decision, here: tuple[int, int] | None) -> dict[str, Any]:
+def matrix_board(d: DecisionResult, here: tuple[int, int] | None) -> dict[str, Any]:
     """Return what the component ``matrix`` draws: headings, and cells with their texts and classes.
 
     Args:

@@ -9,7 +9,7 @@ from core.dates import format_day
 from core.hardware.offers import Contract
 from core.messages import Message, find_message, message, pick_message
 from core.planning.decide.assignment import Assignment
-from core.planning.decide.decision import BECAUSE, BY, ON, Decision
+from core.planning.decide.decision import BECAUSE, BY, ON, DecisionResult
 from core.planning.decide.matrix import Cell
 from core.planning.decide.offers import CellProblem, Offer
 from core.planning.estimate import PlanEstimate
@@ -89,7 +89,7 @@ def run_about(a: PlanEstimate) -> Message:
 # ------------------------------------------------------------------------------ the answer
 
 
-def answer(d: Decision) -> Message:
+def answer(d: DecisionResult) -> Message:
     """Return the best assignment as a sentence."""
     best = d.answer.best
     if best is None:
@@ -137,7 +137,7 @@ def limits_line(best: Assignment) -> str:
     return " ".join(text_limits.limits_text(a, best.limits)) if a else text_limits.verdict(best.limits)
 
 
-def reasons(d: Decision) -> list[Message]:
+def reasons(d: DecisionResult) -> list[Message]:
     """Return why no assignment meets all limits: what each limit would have to be."""
     return [
         pick_message(
@@ -210,7 +210,7 @@ def cell_texts(cell: Cell) -> tuple[Message, list[Message]]:
 # ------------------------------------------------------------------------------ the record
 
 
-def record(d: Decision, texts: Mapping[str, str]) -> Message | None:
+def record(d: DecisionResult, texts: Mapping[str, str]) -> Message | None:
     """Return what was chosen, why, by whom, and when. None if nothing was."""
     if not d.chosen_key:
         return None

@@ -69,7 +69,7 @@ def limits_line(a: PlanEstimate, report: LimitReport) -> str:
 
 
 def limits_text(a: PlanEstimate, every: Sequence[Check]) -> list[Message]:
-    """Return the limits of ``a``, or of a calendar of which it is a run: the verdict, then each, those missed first."""
+    """Return the limits of ``a``, or of several runs of which it is one: the verdict, then each, those missed first."""
     ordered = sorted(every, key=lambda check: check.met is not False)
     return [verdict(every), *(check_text(a, check) for check in ordered)]
 

@@ -13,7 +13,7 @@ from core.fields import ParsedForm
 from core.formula import derivation
 from core.messages import message
 from core.planning.decide.assignment import Assignment
-from core.planning.decide.decision import Decision
+from core.planning.decide.decision import RECORD_FIELDS, DecisionResult
 from core.planning.decide.schedule import Schedule, bill, explain
 from core.views.common.markup import markdown_text, unlinked
 from core.views.common.palette import LIGHT
@@ -36,7 +36,7 @@ class DecideReport:
 
     name: str
     reading: ParsedForm
-    decision: Decision
+    decision: DecisionResult
     schedule: Schedule | None
     link: str
     date: datetime.date
@@ -104,7 +104,9 @@ def decide_html(report: DecideReport) -> str:
 
 def decide_markdown(report: DecideReport) -> str:
     """Return the same as Markdown, without the picture."""
-    said = (text.answer(report.decision), report.detail, report.limits, report.record)
+    typed = {field.id: markdown_text(report.reading.texts[field.id]) for field in RECORD_FIELDS}
+    record = text.record(report.decision, typed)
+    said = (text.answer(report.decision), report.detail, report.limits, record)
     parts = [f"# {markdown_text(report.name)}", *map(unlinked, filter(None, said))]
     parts += [f"> {markdown_text(concern)}" for concern in report.concerns]
     for one in report.tables:
