@@ -267,7 +267,8 @@ def _read(row: Mapping[str, str]) -> TrainingSoftware:
     known: dict[str, Any] = {**row, **flags, "overlap": number(row["overlap"])}
     known["skips_last_product"] = whole(row["skips_last_product"])
     known["overlap_tensor"] = whole(row["overlap_tensor"]) if row["overlap_tensor"] else None
-    return TrainingSoftware(**{**known, "layers": IMPLEMENTATIONS[row["layers"]], "loss": row["loss"] or None})
+    known |= {"layers": IMPLEMENTATIONS[row["layers"]], "loss": row["loss"] or None}
+    return TrainingSoftware(**known)
 
 
 SOFTWARE: Mapping[str, TrainingSoftware] = {row["id"]: _read(row) for row in read_rows("training_software")}
