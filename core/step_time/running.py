@@ -265,9 +265,9 @@ class TrainingSoftware:
 def _read(row: Mapping[str, str]) -> TrainingSoftware:
     flags = {name: row[name] == "1" for name in ("weighs_inside", "regathers")}
     known: dict[str, Any] = {**row, **flags, "overlap": number(row["overlap"])}
-    known |= {"layers": IMPLEMENTATIONS[row["layers"]], "loss": row["loss"] or None}
     known["skips_last_product"] = whole(row["skips_last_product"])
     known["overlap_tensor"] = whole(row["overlap_tensor"]) if row["overlap_tensor"] else None
+    known |= {"layers": IMPLEMENTATIONS[row["layers"]], "loss": row["loss"] or None}
     return TrainingSoftware(**known)
 
 

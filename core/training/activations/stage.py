@@ -166,7 +166,7 @@ def layer_activation_bytes(
     many layers the first one's; per-operation what `kept_by_operation` names. Layers that compute nothing again are
     none of them.
     """
-    per_token = _Layer(spec, layout, step, kind).left()
+    per_token = _LayerBytes(spec, layout, step, kind).left()
     return saved_bytes.over(tokens=step.rank_tokens(layout), elements=per_token, each=1, spread=1)
 
 
@@ -189,7 +189,7 @@ def settled(spec: TransformerSpec) -> TransformerSpec:
     return plain if abs(ours / recorded - 1) <= _ALIKE else spec
 
 
-class _Layer:
+class _LayerBytes:
     """Bytes per token that one layer keeps on one rank."""
 
     def __init__(self, spec: TransformerSpec, layout: Layout, step: StepSettings, kind: LayerKind) -> None:
@@ -330,7 +330,7 @@ def stage_activation_bytes(
     )
     for kind, there, on_stage in kinds:
         if there:
-            layer = _Layer(spec, layout, step, kind)
+            layer = _LayerBytes(spec, layout, step, kind)
             saved = layer.saved(modules)
             topmost = layer.left(saved)
             if alone or np.any(share < 1):
