@@ -176,19 +176,19 @@ def test_monthly_hours_are_those_of_first_mondays() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("2027-02-30", "not a day of the calendar"),
-        ("2027-13-01", "not a day of the calendar"),
-        ("15.1.27", "not a date"),
-        ("-2027-01-01", "not a date"),
-        ("1999-12-31", "out of range"),
-        ("9999-01-01", "out of range"),
-        ("٢٠٢٧-01-15", "not a date"),
-        ("", "not a date"),
+        ("2027-02-30", "calendar"),
+        ("2027-13-01", "calendar"),
+        ("15.1.27", "short"),
+        ("-2027-01-01", "other"),
+        ("1999-12-31", "range"),
+        ("٢٠٢٧-01-15", "other"),
+        ("", "other"),
     ],
 )
 def test_what_is_no_day_is_refused(text: str, message: str) -> None:
-    with pytest.raises(QuantityError, match=message):
+    with pytest.raises(QuantityError) as refused:
         parse_day(text)
+    assert refused.value.args[0].id == f"date.error.{message}"
 
 
 def test_windows_are_read_as_they_are_typed() -> None:
