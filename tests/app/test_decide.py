@@ -84,7 +84,7 @@ def test_a_cell_that_cannot_be_read_is_marked_and_the_others_answer() -> None:
     runs = [{}, {"name": "a", "after": "b"}, {"name": "b", "after": "a"}, {"name": "c", "tokens": "many"}]
     texts = {**SMALL, "offers": write_table(offers, OFFER_COLUMNS), "train": write_table(runs, RUN_COLUMNS)}
     app, d = opened(DECIDE, texts), decided(texts)
-    assert [(problem.row, problem.column) for problem in d.offers.problems][0] == (0, "accelerator")
+    assert next((problem.row, problem.column) for problem in d.offers.problems) == (0, "accelerator")
     assert {problem.row for problem in d.runs.problems} == {1, 2, 3}
     errors = [stripped(error) for error in bodies(app, "np-error")]
     assert errors == [

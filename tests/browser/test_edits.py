@@ -85,7 +85,7 @@ EXAMPLES = {
     "Exercises": Example(
         EXERCISES,
         message("exercises.preset.all"),
-        [("e_sheet", "7"), ("e_how", "hand in"), ("e_topics", "floats"), ("e_sheet", "8"), ("e_how", "practise"),
+        [("e_sheet", "7"), ("e_topics", "views"), ("e_sheet", "9"), ("e_topics", "floats"), ("e_sheet", "8"),
          ("e_topics", "memory, views")],
         "e_sheet=3",
     ),
