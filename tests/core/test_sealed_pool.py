@@ -15,7 +15,7 @@ import pytest
 from core.limits import limit
 from core.messages import Message
 from core.tensors.sealed import client
-from core.tensors.sealed.client import ProgramPool, run_sealed
+from core.tensors.sealed.client import ProgramPool
 from core.tensors.sealed.seal import ALLOW, KILL, REFUSE, SealError, filter_of
 from tests.core import sealed_recorder
 from tests.every import every
@@ -204,14 +204,6 @@ def test_typed_code_runs_without_a_seal_in_a_process_with_limits() -> None:
     assert (endless.ended.how, len(endless.events)) == ("time", 1)
     assert pool.run("import pandas").ended.how == "wall"
     pool.close()
-
-
-def test_other_systems_run_only_what_is_typed_there() -> None:
-    with patch.object(client, "LINUX", False), patch.object(client.POOL, "run") as run:
-        assert run_sealed("print(1)").ended.how == "unavailable"
-        run.assert_not_called()
-        run_sealed("print(1)", typed_here=True)
-        run.assert_called_once()
 
 
 def test_reports_are_read_without_trust() -> None:

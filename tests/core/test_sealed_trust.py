@@ -9,14 +9,14 @@ import pytest
 from core.exercises import memory
 from core.glossary import TERMS
 from core.lecture.catalogue import CLAIMS
-from core.tensors.examples.presets import ATTENTION, LECTURE
+from core.tensors.examples.presets import PRESETS
 from core.tensors.examples.quiz import items
 from core.tensors.sealed.trust import Site, decide, is_local, known_programs
 from tests.every import every
 
 SEALED, BROKEN = Site(sealed=True), Site(sealed=True, why="No seal.")
 OWN, PUBLIC = Site(sealed=False, local=True), Site(sealed=False)
-KNOWN, STRANGE = ATTENTION.source, "import os\nprint(os.environ)"
+KNOWN, STRANGE = PRESETS[0].source, "import os\nprint(os.environ)"
 
 
 @every(
@@ -52,7 +52,7 @@ def test_all_code_of_the_product_is_known() -> None:
     links += [memory.tensor(random.Random(seed)).shown for seed in range(20)]
     shown = [link.fields["x"] for link in links if link and link.page == "tensors" and "x" in link.fields]
     assert len(shown) > 20
-    sources = [*(preset.source for preset in (*LECTURE, ATTENTION)), *(item.source for item in items()), *shown]
+    sources = [*(preset.source for preset in PRESETS), *(item.source for item in items()), *shown]
     site = Site(sealed=False)
     assert [source for source in sources if decide(source, site, linked=source).verdict != "run"] == []
 

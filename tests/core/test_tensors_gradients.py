@@ -187,9 +187,17 @@ def test_a_module_within_another_counts_once_and_leaves_count_too() -> None:
 
 
 def test_a_forged_report_of_parameters_is_not_read() -> None:
-    good = {"name": "w", "at": [0, 0], "shape": [2], "dtype": "int8", "bytes": 2, "grad": 0, "state": {"m": 2}}
-    assert trace_of([{"e": "model", "name": "net", "parameters": [good]}], "x").parameters[0].state_bytes == 2
-    for bad in ({"at": [0]}, {"shape": ["2"]}, {"bytes": -2}, {"state": {"m": "2"}}, {"dtype": 7}):
-        event = {"e": "model", "name": "net", "parameters": [good | bad]}
+    good = {"module": "net", "name": "w", "at": [0, 0], "shape": [2], "dtype": "int8", "bytes": 2}
+    good |= {"is_trained": True, "gradient_bytes": 0, "states": [["m", 2]]}
+    assert trace_of([{"e": "model", "parameters": [good]}], "x").parameters[0].state_bytes == 2
+    for bad in (
+        {"at": [0]},
+        {"shape": ["x"]},
+        {"bytes": -2},
+        {"states": [["m", "x"]]},
+        {"dtype": 7},
+        {"name": "w" * 999},
+    ):
+        event = {"e": "model", "parameters": [good | bad]}
         with patch("core.tensors.tracing.trace.run_program", lambda _, event=event: ([event], "")):
             assert follow("x", (2,)).unread is not None

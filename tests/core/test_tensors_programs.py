@@ -14,7 +14,7 @@ import torch
 
 from core.lecture.catalogue import CLAIMS
 from core.tensors.examples.lecture import PROGRAM
-from core.tensors.examples.presets import ATTENTION, LECTURE
+from core.tensors.examples.presets import LECTURE, PRESETS
 from core.tensors.tracing.script import script
 from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, trace
 from core.views.tensors.text import headline
@@ -72,7 +72,8 @@ def test_the_lecture_has_a_preset_for_every_claim() -> None:
 
 
 def test_six_lines_of_attention_copy_once_and_make_two_products() -> None:
-    run = trace(ATTENTION.source, ATTENTION.shape, dtype=ATTENTION.dtype)
+    (one,) = (preset for preset in PRESETS if preset.group == "programs")
+    run = trace(one.source, one.shape, dtype=one.dtype)
     assert run.refusal is None
     assert run.last.line == 6
     assert [step.operation for step in run if step.bytes_allocated] == ["x", "matmul", "softmax", "matmul", "reshape"]
@@ -115,13 +116,6 @@ def test_a_function_is_called_with_what_its_names_suggest() -> None:
     run = follow(f"{text}    return s.softmax(-1) / n_heads", (2, 3), dtype="float32", given={"k": "2, 5, 8"})
     assert [(item.name, item.text) for item in run.asked] == [("q", "2, 3, 8"), ("k", "2, 5, 8"), ("n_heads", "2")]
     assert run.last.layout.shape == (2, 3, 5)
-
-
-def test_annotations_are_held_against_shapes() -> None:
-    run = follow("x: Float[Tensor, 'b d'] = torch.ones(2, 3)\ny: Int[Tensor, 'b e'] = torch.ones(4, 3)", (1,))
-    assert [fact.holds for fact in run.facts] == [True, False]
-    run = follow("x: Float[Tensor, 'b d'] = torch.ones(2, 3)\ny: Float[Tensor, '*b d'] = torch.ones(4, 2)", (1,))
-    assert run.facts[1].value == "`d` was 3 before and is 2 here"
 
 
 def test_what_is_kept_for_a_gradient_is_counted() -> None:
@@ -172,7 +166,7 @@ def test_names_are_bound_as_in_python(source: str, seed: int) -> None:
 
 
 def test_the_text_of_each_step() -> None:
-    steps = trace(" (x + 1) . t ( ).chunk(2, dim=1)[0][ 0, :] @ torch.sum(x.t(), 1) ", (4, 2)).calls
+    steps = trace(" (x + 1) . t ( ).chunk(2, dim=1)[0][ 0, :] @ torch.sum(x.t(), 1) ", (4, 2)).steps[1:]
     assert [step.source for step in steps] == [
         "+ 1",
         ".t ( )",

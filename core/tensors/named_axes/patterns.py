@@ -68,7 +68,6 @@ class PatternPlan:
     """A pattern applied to one layout: the sizes of its axes, and the operations it becomes, the tensor first."""
 
     function: str
-    pattern: str
     sizes: Mapping[str, int]
     stages: tuple[PatternStage, ...]
 
@@ -81,8 +80,6 @@ class PatternPlan:
     def headline(self) -> list[Message]:
         """The answer, and the reason of the last stage that allocates, or of the last one."""
         done = self.stages[1:]
-        if not done:
-            return [message("axes.pattern.nothing", pattern=self.pattern)]
         chain = " → ".join(stage.operation for stage in done)
         allocating = [stage for stage in done if stage.bytes]
         if not allocating:
@@ -118,7 +115,7 @@ def explain_pattern(
     result = _Stages(tried.layout, tuple(map(_text, inputs)), tried.element_size)
     result.run(inputs, outputs, reduction, step.element_size)
     named = {axis.name: axis.size for axis in axes.values()}
-    return PatternPlan(step.operation, pattern, named, tuple(result.stages))
+    return PatternPlan(step.operation, named, tuple(result.stages))
 
 
 def _said(stage: PatternStage) -> list[Message]:

@@ -132,8 +132,8 @@ class _Report:
                 if self.steps and self.steps[-1].kind == "refused" and not self.steps[-1].error_type:
                     self.steps[-1] = replace(self.steps[-1], error_type=kind[:80], error_message=error[:4_000])
                 said = next(iter(error.strip().splitlines()), "")[:200]
-                text = message("tensors.annotation.caught", name=str(event.get("name") or kind)[:80])
-                self.facts.append(Fact(line, text, f"{kind[:80]}: {said}"))
+                asked = message("tensors.fact.caught", name=str(event.get("name") or kind)[:80])
+                self.facts.append(Fact(line, asked, f"{kind[:80]}: {said}"))
             case {"e": "model", "parameters": parameters}:
                 for one in _checked(tuple[Parameter, ...]).validate_python(parameters)[:1_000]:
                     self.models.setdefault(one.module, {})[one.at] = one
