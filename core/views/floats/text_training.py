@@ -219,11 +219,11 @@ def block_texts(values: tuple[float, ...], done: QuantizedBlock) -> list[Message
         said.append(message("blocks.clipped", clipped=float(clipped)))
     effect = outlier_effect(values, fmt.name, done.rule)
     if effect.lowers:
-        said.append(
-            message(
-                "blocks.outlier", largest=significant(effect.largest, 3), alone=effect.without_db, others=effect.with_db
-            )
-        )
+        largest = significant(effect.largest, 3)
+        if math.isfinite(effect.without_db):
+            said.append(message("blocks.outlier", largest=largest, alone=effect.without_db, others=effect.with_db))
+        else:
+            said.append(message("blocks.outlier_exact", largest=largest, others=effect.with_db))
     return said
 
 

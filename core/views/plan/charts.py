@@ -100,7 +100,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
             margin={"l": 8, "r": 8, "t": 34, "b": 8},
             xaxis=axis(
                 palette,
-                message("plan.picture.axis", quantity=scale.title),
+                scale.title,
                 range=[0, reach],
                 ticksuffix="",
                 tickformat=",~r" if reach < 10 else ",d",
