@@ -102,17 +102,6 @@ def test_fields_that_were_hidden_come_back_with_their_text() -> None:
     assert app.text_input(key="p_tokens").value == "3T"
 
 
-def test_a_model_with_several_kinds_of_layers_asks_which() -> None:
-    for fields, asked in (
-        ({}, set[str]()),
-        ({"model": "Gemma 3 12B text decoder"}, {"c_win"}),
-        ({"model": "Gemma 3 12B text decoder", "seq": "1024"}, set[str]()),
-        ({"model": "DeepSeek-V3", "ffn": "dense", "dtype": "fp8"}, {"c_ffn"}),
-    ):
-        app = opened(COMPUTE, {**CLOSED, "roof": "true", **fields})
-        assert {group.key for group in app.button_group} & {"c_win", "c_ffn"} == asked, fields
-
-
 def in_line(app: AppTest) -> str:
     return said_by(app, "sidebar.build_queued")
 
