@@ -50,9 +50,12 @@ LOOPS = {"dbrx"}
 NOT_READ = {"llama4_text", "gemma4_text", "deepseek_v32", "glm_moe_dsa"}
 """Families with operations that the reader has no name for: experts that all run, tables of layers, indexers."""
 
-SAVE_OTHERWISE = {"opt", "phi", "gptj", "gemma2", "cohere", "apertus", "gpt_oss", "qwen3_5_text"}
-"""Families whose layers save other bytes in single operations than is counted: soft caps, activation functions and
-norms in more steps than SiLU and RMSNorm, or in fewer than GELU of GPT-2."""
+SAVE_OTHERWISE = {
+    *("opt", "phi", "gptj", "gemma", "gemma2", "gemma3_text", "cohere", "apertus", "gpt_oss", "qwen3_5_text"),
+    *("falcon", "olmo", "olmo2", "olmo3", "ernie4_5"),
+}
+"""Families whose layers save other bytes in single operations and 16 bits than is counted: soft caps, activation
+functions, norms, and rotations in more steps than Llama’s, or in fewer than GPT-2’s."""
 
 AS_COUNTED = {"apertus, plain"}
 

@@ -13,14 +13,7 @@ import pytest
 from core.models.parameters import parameters
 from core.rows import read_rows
 from core.step_time.calibration.fit import constant_mfu, errors_of, score
-from core.step_time.calibration.measured_steps import (
-    TABLES,
-    Convention,
-    StepRun,
-    flop_of_token,
-    memory_runs,
-    step_runs,
-)
+from core.step_time.calibration.measured_steps import TABLES, Convention, StepRun, flop_of_token, memory_runs, step_runs
 from core.step_time.formulas import step_constants
 from core.step_time.step import step_time
 from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime

@@ -209,6 +209,8 @@ class RunRecorder:
         self.alive += [given, made]
         self.centred |= name == "native_layer_norm"
         run, module = self.here()
+        if name == "_to_copy" and (weight := self.weights.get(_storage(given[0]))):
+            self.weights[_storage(made)] = weight  # a router may multiply in fp32
         if name in ("mm", "addmm", "bmm", "baddbmm"):
             x, w = given[-2:]
             weight = self.weights.get(_storage(w))
