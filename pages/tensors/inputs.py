@@ -17,11 +17,12 @@ from core.tensors.operations.table import topics
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import read_shape
+from core.tensors.sealed.given import names_in
 from core.tensors.sealed.trust import Decision, decide
 from core.tensors.tracing.report import trace_of
 from core.tensors.tracing.script import script
 from core.tensors.tracing.steps import Trace
-from core.tensors.tracing.trace import ELEMENT_DTYPES, follow, names_asked
+from core.tensors.tracing.trace import ELEMENT_DTYPES, follow
 from core.views.tensors.text import fact_rows, unread_line_note
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -142,7 +143,7 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     code, beside = st.columns([4, 3])
     with code:
         typed = inputs.ask_code()
-    names = names_asked(typed)
+    names = names_in(typed)
     starts = any(item.name == "x" for item in names) or not typed.strip()
     with beside:
         shape, dtype, strides = st.columns(3)
@@ -153,7 +154,7 @@ def read_inputs(inputs: TensorInputs) -> dict[str, str]:
         with strides:
             steps = inputs.ask(_STRIDE, disabled=not starts)
         with suppress(ExpressionError):
-            names = names_asked(typed, read_shape(sizes))
+            names = names_in(typed, read_shape(sizes))
         inputs.given = _given(inputs, [item for item in names if item.name != "x"])
     return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 

@@ -71,7 +71,7 @@ def _stage(stage: PatternStage, sizes: Mapping[str, int], ink: _Ink) -> str:
     cost = "" if stage.effect == "start" else _badge(stage.effect, stage.bytes)
     return (
         f'<div class="row"><code>{html.escape(stage.call)}</code><span class="dims">{dims}</span>'
-        f'<span class="facts">{rich(facts)}</span>{cost}<small>{rich(stage.reason or "")}</small></div>'
+        f'<span class="facts">{rich(facts)}</span>{cost}<small>{rich(stage.reason)}</small></div>'
     )
 
 

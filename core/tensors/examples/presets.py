@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.rows import read_rows
 from core.tensors.parsing.text import read_shape
-from core.tensors.tracing.trace import names_asked
+from core.tensors.sealed.given import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ LECTURE = tuple(preset for preset in PRESETS if preset.claim)
 def older_program(fields: Mapping[str, str]) -> dict[str, str]:
     """The program of an older link, in which panels had code of their own, as fields of the page; empty for none."""
     if call := fields.get("call"):
-        made = zip(names_asked(call), fields.get("sizes", "").split(";"), strict=False)
+        made = zip(names_in(call), fields.get("sizes", "").split(";"), strict=False)
         return {"x": "\n".join([*(f"{item.name} = torch.randn({sizes.strip()})" for item, sizes in made), call])}
     if view := fields.get("view"):
         written = f"{view}.{fields.get('verb') or 'add_'}({fields.get('by') or 1})"

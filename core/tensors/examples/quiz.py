@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations, zip_longest
+from math import prod
 from typing import Literal, TypeAlias
 
 from core.limits import cached
@@ -165,7 +166,7 @@ class _Asking:
             (tuple(size for size in wanted if size != 1), message("tensors.quiz.ones_stay")),
             ((1, *wanted), message("tensors.quiz.no_one_added")),
             ((*wanted, 1), message("tensors.quiz.no_one_added")),
-            (_merged(wanted), message("tensors.quiz.no_merge")),
+            ((prod(wanted[:2]), *(wanted[2:] or (2,) * (len(wanted) < 2))), message("tensors.quiz.no_merge")),
             ((*wanted[:-1], sum(wanted[-1:]) + 1), message("tensors.quiz.off_by_one")),
         ]
         return self._choices("shape", message("tensors.quiz.shape"), wanted, wrong)
@@ -244,10 +245,6 @@ class _Asking:
         if verdict is None or verdict.boundary is None:
             return lesson
         return message("tensors.quiz.lesson", lesson=lesson, rule=self.last.reason)
-
-
-def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (shape[0] * shape[1], *shape[2:]) if len(shape) > 1 else (*shape, 2)
 
 
 def _whole(values: Sequence[Scalar]) -> tuple[int, ...]:

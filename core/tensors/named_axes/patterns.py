@@ -59,7 +59,7 @@ class PatternStage:
     dims: Names
     effect: Effect
     bytes: int
-    reason: Message | None = None
+    reason: str = ""
     boundary: Boundary | None = None
 
 
@@ -77,16 +77,16 @@ class PatternPlan:
         return sum(stage.bytes for stage in self.stages)
 
     @property
-    def headline(self) -> list[Message]:
+    def headline(self) -> list[str]:
         """The answer, and the reason of the last stage that allocates, or of the last one."""
         done = self.stages[1:]
         chain = " → ".join(stage.operation for stage in done)
         allocating = [stage for stage in done if stage.bytes]
         if not allocating:
-            return [message("axes.pattern.views", function=self.function, chain=chain), *_said(done[-1])]
+            return [message("axes.pattern.views", function=self.function, chain=chain), done[-1].reason]
         steps, size = [stage.operation for stage in allocating], float(self.bytes_allocated)
         sentence = message("axes.pattern.allocates", function=self.function, chain=chain, bytes=size, steps=steps)
-        return [sentence, *_said(allocating[-1])]
+        return [sentence, allocating[-1].reason]
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -116,10 +116,6 @@ def explain_pattern(
     result.run(inputs, outputs, reduction, step.element_size)
     named = {axis.name: axis.size for axis in axes.values()}
     return PatternPlan(step.operation, named, tuple(result.stages))
-
-
-def _said(stage: PatternStage) -> list[Message]:
-    return [] if stage.reason is None else [stage.reason]
 
 
 # ------------------------------------------------------------------------------------------------ reading

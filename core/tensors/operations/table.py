@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
 
 from core.rows import read_rows
-
-Written: TypeAlias = Literal["method", "property", "torch", "bare", "F", "nn", "init"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +23,12 @@ class Operation:
     name: str
     group: str
     example: str
-    forms: tuple[Written, ...] = ()
+    forms: tuple[str, ...] = ()
     why: str = ""
 
 
 _ROWS = [
-    (
-        row["topic"],
-        Operation(
-            row["name"],
-            row["group"],
-            row["example"],
-            cast("tuple[Written, ...]", tuple(row["forms"].split())),
-            row["why"],
-        ),
-    )
+    (row["topic"], Operation(row["name"], row["group"], row["example"], tuple(row["forms"].split()), row["why"]))
     for row in read_rows("tensor_operations")
 ]
 

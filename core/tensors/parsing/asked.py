@@ -47,10 +47,6 @@ _SIZED = (
 """Calls whose arguments are sizes."""
 
 
-_ALIKE = 0.75
-"""How much of two names is the same where one may be a slip of the other."""
-
-
 class _Free:
     """Walks a program with the names that are bound so far.
 
@@ -172,7 +168,7 @@ def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] 
             sizes[name] = text
         else:
             text = _shape(name, places, nodes, sizes)
-        meant = get_close_matches(name, written, 1, _ALIKE) if len(name) > 2 and not owner else []
+        meant = get_close_matches(name, written, 1, 0.75) if len(name) > 2 and not owner else []
         result.append(Asked(full, role, text, "".join(meant)))
     fitting = _fitting(nodes, {item.name: item.text for item in result if item.role == "number"}, shape)
     return tuple(replace(item, text=fitting.get(item.name, item.text)) for item in result)

@@ -142,7 +142,7 @@ class Calls(Rows):
             self._backward(group, args[0] if args else None, graded)
         elif group.tag is None:
             self._close(group, list(tensors_in(result)), isinstance(result, tuple | list))
-        self.devices.grew(0)
+        self.devices.grew()
         return result
 
     def _unseen(

@@ -63,16 +63,16 @@ class Devices:
         return sum(-(-self.stores.bytes[number] // BLOCK) * BLOCK for number in living)
 
     def peak(self, *_: object, **__: object) -> int:
-        self.grew(0)
+        self.grew()
         return self.most
 
     def reset(self, *_: object, **__: object) -> None:
         self.most = self.allocated()
 
-    def grew(self, inside: int) -> None:
-        """Put down the most that was there at once, with what a call needed besides its result."""
+    def grew(self) -> None:
+        """Put down the most that was there at once."""
         if self.named:
-            self.most = max(self.most, self.allocated() + inside)
+            self.most = max(self.most, self.allocated())
 
     # ------------------------------------------------------------------------------------------------- calls
 

@@ -16,7 +16,7 @@ from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.parsing.asked import Asked, asked, suggested, uncalled
-from core.tensors.parsing.text import parsed, read_shape
+from core.tensors.parsing.text import parsed, read_shape, readable
 from core.tensors.sealed.program import SPLIT
 
 _NAMES = (
@@ -47,7 +47,7 @@ class Start:
 
 def names_in(text: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
     """What ``text`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
-    module = parsed(text)
+    module = parsed(readable(text[: 2 * limit("expression_chars")]))
     body = module.body if module else []
     known = {*_NAMES, *dir(builtins)}
     for node in body:

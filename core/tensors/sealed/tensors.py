@@ -233,8 +233,6 @@ def encoded(value: Any, slot: Callable[[Any], int]) -> Any:
             return [encoded(item, slot) for item in cast("Sequence[Any]", value)[:256]]
         case list():
             return {"list": [encoded(item, slot) for item in cast("Sequence[Any]", value)[:256]]}
-        case dict():
-            return {"dict": [[str(k), encoded(v, slot)] for k, v in cast("dict[Any, Any]", value).items()]}
         case _ if hasattr(value, "untyped_storage"):
             return {"slot": slot(value)}
         case _:

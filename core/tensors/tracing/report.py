@@ -40,10 +40,6 @@ _TENSOR = (
 )
 
 
-class ForgedError(ValueError):
-    """A report that no recorder writes."""
-
-
 def trace_of(
     events: Sequence[Event], text: str, asked: Sequence[Asked] = (), notes: Sequence[str] = (), stopped: str = ""
 ) -> Trace:
@@ -111,7 +107,7 @@ class _Report:
             case {"e": "again", "n": int() as first, "from": int() as start, "rows": int() as rows}:
                 self.counted += rows
                 if not 0 < rows <= self.counted <= limit("program_report_values"):
-                    raise ForgedError("rows")
+                    raise ValueError("rows")
                 for row, at in enumerate(self._steps(range(first, first + rows)), start):
                     self.number[row] = at
                     self.steps[at] = replace(self.steps[at], times=self.steps[at].times + 1)
@@ -140,7 +136,7 @@ class _Report:
             case {"e": "end"}:
                 self.version = str(event.get("torch", ""))[:40]
             case {"e": "row" | "refused" | "name" | "again" | "error" | "model" | "fact" | "print" | "caught"}:
-                raise ForgedError(str(event)[:80])
+                raise ValueError(str(event)[:80])
             case _:
                 pass
 
@@ -156,10 +152,10 @@ class _Report:
         for layout in (row.layout, *(piece.layout for piece in row.pieces)):
             sizes = (*layout.shape, *layout.stride, layout.offset)
             if min(sizes) < 0 or len(sizes) > 129 or math.prod(max(size, 1) for size in layout.shape) >= 1 << 60:
-                raise ForgedError("layout")
+                raise ValueError("layout")
         refused, start = row.kind == "refused", row.kind == "start"
         if not refused and not bounds(row.layout, row.storage_elements).inside:
-            raise ForgedError("a tensor outside of its storage")
+            raise ValueError("a tensor outside of its storage")
         new = row.storage not in self.storages and not refused
         at = row.storage if refused else self.storages.setdefault(row.storage, len(self.storages))
         if not refused:

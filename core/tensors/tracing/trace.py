@@ -11,7 +11,6 @@ from core.limits import limit
 from core.messages import message
 from core.tensors.layout import TensorLayout
 from core.tensors.operations.values import ExpressionError
-from core.tensors.parsing.asked import Asked
 from core.tensors.parsing.text import readable
 from core.tensors.sealed.client import POOL
 from core.tensors.sealed.given import Start, filled, names_in, whole_program
@@ -40,11 +39,6 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> T
     if elements > (most := limit("counted_elements")):
         raise ExpressionError(message("tensors.problem.elements", elements=float(elements), most=float(most)))
     return layout
-
-
-def names_asked(source: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
-    """What ``source`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
-    return names_in(readable(source[: limit("expression_chars")]), shape)
 
 
 def follow(
