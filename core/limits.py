@@ -40,7 +40,6 @@ LIMITS: Mapping[str, Limit] = {
     "expression_lines": Limit(
         160, "lines", "a page shows the steps of each; a block of a transformer with its classes has 100"
     ),
-    "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),
     "tensor_elements": Limit(65_536, "elements", "half a megabyte of int64, which a server can spare for each step"),
     "counted_elements": Limit(1 << 40, "elements", "a tensor whose shape is followed without memory; 4 TB of float32"),
     "tensor_rank": Limit(8, "dimensions", "torch allows 64; beyond 8 nobody can read the picture"),
@@ -130,7 +129,6 @@ LIMITS: Mapping[str, Limit] = {
     "offer_chars": Limit(900, "characters", "one line that offers hardware; older ones have twenty outages"),
     "interruptions": Limit(60, "an hour", "of spot capacity; one a minute leaves no progress"),
     "run_name": Limit(40, "characters", "a run's name; it heads a bar"),
-    "maintenance_hours": Limit(168, "hours", "of maintenance each month: a week from its first Monday"),
     "dollars": Limit(10**13, "dollars", "a price or a yearly sum as typed; the whole industry's capital is below it"),
     "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),
     "compared_plans_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),

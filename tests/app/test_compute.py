@@ -18,7 +18,7 @@ from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import fewest_that_hold
 from pages.common import shape
 from pages.common.registry import COMPUTE, HOME, PageSpec
-from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, said_by, stripped, words
+from tests.app.plan_pages import CONFIG, OPEN, bodies, fold, opened, said_by, stripped, words
 from tests.core.plan_walk import NO_NUMBER
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "

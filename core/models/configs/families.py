@@ -1,9 +1,6 @@
 """Families of models as Hugging Face transformers knows them: what a config.json calls things, and what it leaves out.
 
-A row of ``assets/data/model_families.csv`` for each ``model_type``. Defaults are those of the family's configuration
-class, so a field that a file omits means here what it means there; what the class builds whatever the file says is
-``fixed``. What depends on several fields is a rule, below, that a row names. Keys, defaults and shapes were read in
-https://github.com/huggingface/transformers/tree/main/src/transformers/models
+Rows of ``assets/data/model_families.csv``. Defaults are the configuration class's; ``fixed`` is what it always builds.
 """
 
 from __future__ import annotations

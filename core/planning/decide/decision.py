@@ -12,7 +12,7 @@ from core.fields import CATALOG, Field, ParsedForm, choice, optional, text
 from core.limits import cached, limit
 from core.messages import message
 from core.number_text import QuantityError
-from core.planning.decide.assignment import GOALS, Assigned, Assignment, assign
+from core.planning.decide.assignment import GOALS, Assigned, Assignment, Goal, assign
 from core.planning.decide.matrix import OfferMatrix, added, matrix
 from core.planning.decide.offers import OFFER_COLUMNS, OfferTable, read_offers, read_table
 from core.planning.decide.record import CALENDAR_GONE, cluster, from_calendar, pack
@@ -94,7 +94,9 @@ def _matrix(texts: tuple[str, ...]) -> tuple[date, OfferTable, RunTable, OfferMa
     return start, offers, runs, matrix(reading, runs.runs, offers.offers, start, reading.values[KWH.id])
 
 
-_assigned = cached("decisions_kept")(assign)
+@cached("decisions_kept")
+def _assigned(every: OfferMatrix, goal: Goal) -> Assigned:
+    return assign(every, goal)
 
 
 def decision_results(reading: ParsedForm) -> dict[str, float]:
