@@ -98,7 +98,7 @@ def read_spec(text: str) -> TransformerSpec:
         raise SpecTextError(message("spec.text_shape", problem=problem.args[0])) from None
 
 
-@cached("tables_kept")
+@cached("results_kept")
 def _hints(kind: type[Any]) -> Mapping[str, Any]:
     return get_type_hints(kind)
 

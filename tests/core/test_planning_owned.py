@@ -82,6 +82,6 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     parts = [
         *sweep_text.answer(own, chosen),
         sweep_text.plan_text(OWNED),
-        *(sweep_text.cell_label(own, (0, at), rents) for at in range(2)),
+        *(sweep_text.cell_label(own, (at, 0), rents) for at in range(2)),
     ]
     assert not any("$0.00" in text for text in parts)
