@@ -31,7 +31,7 @@ _SIZES: Sequence[tuple[str, str]] = (
         "8",
     ),
     (r"d_?ff|intermediate_?size|hidden_?features", "16"),
-    (r"k|out_?(features|dim)|output_?dim|d_out|head_?dim|d_?head|d_?k|d_?v|dh|hd|hs", "4"),
+    (r"k|out_?(features|dim)|output_?dim|d_out|head_?(dim|size)|d_?head|d_?k|d_?v|dh|hd|hs", "4"),
     (r"v|vocab|vocab_?size|num_?(classes|embeddings)", "10"),
     (r"n_?layers?|num_?layers|steps|num_?(train_?)?steps|r|p", "2"),
     (r"w|width|height", "4"),
@@ -283,11 +283,13 @@ def _group(text: str, given: set[str | None]) -> str:
 
 
 def uncalled(module: ast.Module) -> set[str]:
-    """Functions and classes of the outermost level that no other line names."""
+    """Functions and classes of the outermost level that no other line names; none where the program uses one itself."""
     made = [part for part in module.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
-    found: set[str] = set()
-    for part in made:
-        others = (node for other in module.body if other is not part for node in ast.walk(other))
-        if not any(isinstance(node, ast.Name) and node.id == part.name for node in others):
-            found.add(part.name)
-    return found
+    names = {part.name for part in made}
+    uses = {
+        part: {node.id for node in ast.walk(part) if isinstance(node, ast.Name)} & names - {getattr(part, "name", "")}
+        for part in module.body
+    }
+    if any(uses[part] for part in module.body if part not in made):
+        return set()
+    return names.difference(*uses.values())
