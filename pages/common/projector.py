@@ -36,7 +36,7 @@ PICTURES: Mapping[str, str] = {
 """Id of a page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
 _ASKED = "".join(
-    f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "t_shape", "t_dtype")
+    f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "f_out", "t_shape", "t_dtype")
 )
 """The fields that can be changed on a slide, in the bar or under it."""
 
