@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pydantic import TypeAdapter
-
 from core.dates import is_day, parse_day
 from core.fields import LINK_VERSION, VERSION
 from core.hardware.offers import OfferError, read_offer
@@ -27,9 +25,6 @@ from core.planning.form.whole_run import SPOT_INTERRUPTIONS as SPOT
 
 PREFIX = "1."
 """Of a packed decision: no id of a saved one has a point."""
-
-
-_TEXTS = TypeAdapter(dict[str, str])
 
 
 class RecordError(ValueError):
@@ -53,13 +48,15 @@ def unpack(text: str) -> dict[str, str]:
     Raises:
         RecordError: For a text that is too long, damaged, or not a mapping of texts.
     """
+    from pydantic import TypeAdapter  # only for a link of a decision; every page imports this module
+
     try:
         if not is_packed(text) or len(text) > limit("decision_link_chars"):
             raise ValueError
         packed = text.removeprefix(PREFIX)
         stream, most = zlib.decompressobj(), limit("decision_bytes")
         plain = stream.decompress(base64.b64decode(packed + "=" * (-len(packed) % 4), "-_", validate=True), most)
-        return _TEXTS.validate_json(plain if stream.eof else b"")
+        return TypeAdapter(dict[str, str]).validate_json(plain if stream.eof else b"")
     except (ValueError, binascii.Error, zlib.error):
         raise RecordError(message("decision.link")) from None
 
