@@ -129,6 +129,7 @@ LIMITS: Mapping[str, Limit] = {
     "offer_chars": Limit(900, "characters", "one line that offers hardware; older ones have twenty outages"),
     "interruptions": Limit(60, "an hour", "of spot capacity; one a minute leaves no progress"),
     "run_name": Limit(40, "characters", "a run's name; it heads a bar"),
+    "maintenance_hours": Limit(168, "hours", "of maintenance a month at a site: a week of each month"),
     "dollars": Limit(10**13, "dollars", "a price or a yearly sum as typed; the whole industry's capital is below it"),
     "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),
     "compared_plans_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),

@@ -265,15 +265,6 @@ def test_published_active_counts_stand_beside_the_exact_ones() -> None:
     assert flops_text.active_counts(model_named("Llama 3 8B")) == []
 
 
-def test_proxy_is_scaled_and_called_rough_where_it_is() -> None:
-    near, far = (
-        flops_text.proxy_text(model_named(name), params)
-        for name, params in (("Llama 3 70B", 70e9), ("Llama 3.1 405B", 1.5e12))
-    )
-    assert (near.id, far.id) == ("flops.proxy", "flops.proxy_rough")
-    assert near.values["factor"] == 70e9 / model_named("Llama 3 70B").active
-
-
 def test_another_peak_and_the_states_are_one_sentence() -> None:
     """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
     for policy, expected in (("mixed bf16, fp32 master", "no_units_states"), ("fp32", "no_units")):

@@ -269,7 +269,7 @@ def _offer(reader: CellReader, plan: Plan) -> Offer | None:
     first, last = reader.read("first", parse_day), reader.read("last", parse_day)
     if first and last and last < first:
         reader.fail("last", message("decision.ends_before", first=str(first), last=str(last)))
-    interruptions = reader.read("interruptions", _number("interruptions"), plan.reliability.taken)
+    interruptions = reader.read("interruptions", _number(limit("interruptions")), plan.reliability.taken)
     if contract == "spot" and not interruptions:
         reader.fail("interruptions", message("decision.no_interruptions"))
     return Offer(
@@ -286,14 +286,14 @@ def _offer(reader: CellReader, plan: Plan) -> Offer | None:
         first=first,
         last=last,
         watts=reader.read("power", POWER_LIMIT.parse, math.nan),
-        maintenance=reader.read("maintenance", _number("maintenance_hours"), 0.0),
+        maintenance=reader.read("maintenance", _number(limit("maintenance_hours")), 0.0),
         interruptions=interruptions if contract == "spot" else 0.0,
         per_node=per_node,
     )
 
 
-def _number(most: str) -> Callable[[str], float]:
-    return lambda text: parse_quantity(text, "number", high=float(limit(most)))
+def _number(most: float) -> Callable[[str], float]:
+    return lambda text: parse_quantity(text, "number", high=float(most))
 
 
 def _accelerator(text: str) -> str:
