@@ -10,7 +10,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from core.messages import message
-from pages.common.registry import GROUP_TITLES, GROUPS, PAGES, PageSpec, registered
+from pages.common.registry import GROUP_TITLES, GROUPS, OLDER, PAGES, PageSpec, registered
 from pages.common.server import sign_in
 from pages.common.server.admission import Admission
 from pages.common.server.pacing import Pacing
@@ -46,9 +46,12 @@ def run() -> None:
     """One script run: navigation, page config, the page's header, then the page."""
     pages = registered()
     page = st.navigation(
-        {group: [pages[p.id] for p in members] for group, members in GROUPS.items()},
+        {group: [pages[p.id] for p in members] for group, members in GROUPS.items()}
+        | {"older": [pages[name] for name in OLDER]},
         position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
     )
+    if page.url_path in OLDER:
+        st.switch_page(pages[OLDER[page.url_path].id], query_params=st.query_params.to_dict())
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(
         page_title=message("page.browser", page=spec.title),
@@ -63,6 +66,9 @@ def run() -> None:
     # up.
     from pages.common import show
 
+    if sign_in.shut_out():
+        show.answer(message("server.sign_in_first"))
+        return
     head = show.header(spec)
     definitions()
     prepare_process()

@@ -6,7 +6,8 @@ import re
 from datetime import UTC, date, datetime
 
 from core.limits import limit
-from core.units import QuantityError
+from core.messages import message
+from core.number_text import QuantityError
 
 _EXAMPLE = "2027-01-15"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -47,9 +48,9 @@ def parse_day(text: str) -> date:
         return _either_order(stripped, *(int(part) for part in slashes.groups()))
     match = next((found for writing in _WRITINGS if (found := writing.fullmatch(stripped))), None)
     if short := _SHORT.fullmatch(stripped):
-        raise QuantityError(f"“{stripped}” is not a date. Did you mean {short[1]}20{short[2]}?")
+        raise QuantityError(message("date.error.short", entered=stripped, meant=f"{short[1]}20{short[2]}"))
     if match is None:
-        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. Enter a date such as {_EXAMPLE}.")
+        raise QuantityError(message("date.error.other", entered=stripped[: limit("number_chars")], example=_EXAMPLE))
     month = match["month"].capitalize()
     return _day(
         stripped, int(match["year"]), int(month) if month.isdigit() else _MONTHS.index(month) + 1, int(match["day"])
@@ -60,25 +61,23 @@ def refuse_day(text: str) -> None:
     """Raises `QuantityError` for a day where a time is wanted, with how far it is from today."""
     if is_day(text):
         days = (parse_day(text) - datetime.now(UTC).date()).days
-        raise QuantityError(
-            f"“{text.strip()}” is {days:,} days from today, but a plan has no start date. Did you mean {days:,} days?"
-        )
+        raise QuantityError(message("date.error.no_start", entered=text.strip(), days=float(days)))
 
 
 def _either_order(text: str, first: int, second: int, year: int) -> date:
     if first <= 12 and second <= 12 and first != second:
-        either = f"{_day(text, year, second, first)} or {_day(text, year, first, second)}"
-        raise QuantityError(f"“{text}” is ambiguous. Enter {either}.")
+        either = [str(_day(text, year, second, first)), str(_day(text, year, first, second))]
+        raise QuantityError(message("date.error.ambiguous", entered=text, days=either))
     return _day(text, year, *((second, first) if first > 12 else (first, second)))
 
 
 def _day(text: str, year: int, month: int, day: int) -> date:
     if not _FIRST.year <= year <= _LAST.year:
-        raise QuantityError(f"“{text}” is out of range. Enter a date from {_FIRST} to {_LAST}.")
+        raise QuantityError(message("date.error.range", entered=text, first=str(_FIRST), last=str(_LAST)))
     try:
         return date(year, month, day)
     except ValueError:
-        raise QuantityError(f"“{text}” is not a day of the calendar. Enter a date such as {_EXAMPLE}.") from None
+        raise QuantityError(message("date.error.calendar", entered=text, example=_EXAMPLE)) from None
 
 
 def format_day(day: date, year: bool = True) -> str:

@@ -15,8 +15,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from core.limits import cached, limit
 from core.messages import find_message, message, pick_message
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units import Kind, format_quantity
 
 _OTHERS: dict[Kind, str] = {
     "tokens": "input.is_tokens",
@@ -461,14 +463,6 @@ def _pair(name: str, text: str) -> str:
 @cached("texts_kept")
 def _short_pair(name: str, text: str) -> str:
     return urlencode({name: text})
-
-
-def quoted(names: Sequence[str]) -> str:
-    """Names, “a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
-    some = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
-    rest = len(names) - len(some)
-    last = f"{rest} more" if rest else some.pop()
-    return f"{', '.join(some)} and {last}" if some else last
 
 
 def clipped(text: str) -> str:

@@ -32,7 +32,8 @@ from typing import Any, Generic, ParamSpec, cast
 import numpy as np
 import numpy.typing as npt
 
-from core.number_text import FROM_SUPERSCRIPT
+from core.number_text import FROM_SUPERSCRIPT, QuantityError
+from core.quantities import parse_quantity
 from core.units import (
     BINARY_POWERS,
     LETTER_POWERS,
@@ -40,9 +41,7 @@ from core.units import (
     SI_POWERS,
     UNIT,
     Kind,
-    QuantityError,
     format_quantity,
-    parse_quantity,
     scientific,
     significant,
 )

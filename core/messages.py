@@ -183,6 +183,12 @@ def message(id: str, /, **values: Any) -> Message:
     return Message((entry.one if one else entry.many).filled(values), id, values)
 
 
+def messages(prefix: str, names: str) -> tuple[Message, ...]:
+    """Return the sentences ``prefix.name`` of names with blanks between them, such as the headings of a table; none has
+    values."""
+    return tuple(message(f"{prefix}.{name}") for name in names.split())
+
+
 def find_message(id: str) -> Message | None:
     """Return the sentence ``id``, which has no values; None where the catalog does not have it."""
     return message(id) if id in topic_entries(id.partition(".")[0]) else None

@@ -1,9 +1,11 @@
-"""Numbers as people write them, brought into the one writing that `core.units` reads: 90,0 is 90.0, 320亿 is 320e8."""
+"""Numbers as people write them, in the one form that `core.quantities` reads: 90,0 is 90.0, 320亿 is 320e8."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+
+from core.messages import message
 
 
 class QuantityError(ValueError):
@@ -11,15 +13,7 @@ class QuantityError(ValueError):
 
     def about(self, field: str) -> str:
         """The message with the name of the ``field`` that it is about."""
-        return f"{field}: {self}"
-
-
-class NothingTypedError(QuantityError):
-    """Nothing was typed where a quantity belongs."""
-
-    def about(self, field: str) -> str:
-        """ "Parameters is empty. Enter a parameter count such as 70B." """
-        return f"{field} is empty.{str(self).removeprefix('This field is empty.')}"
+        return message("error.field", field=field, problem=self.args[0])
 
 
 FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -89,7 +83,9 @@ def _number(found: re.Match[str], text: str) -> str:
     if _EITHER.fullmatch(digits) and not _POWER_OF_TEN.match(text, found.end()):
         around = text[: found.start()], text[found.end() :]
         first, second = (f"{digits.rstrip('0').rstrip('.')}".join(around), digits.replace(".", ",").join(around))
-        raise QuantityError(f"“{text.strip()}” is ambiguous. Enter {first.strip()} or {second.strip()}.")
+        raise QuantityError(
+            message("quantity.ambiguous", entered=text.strip(), first=first.strip(), second=second.strip())
+        )
     separators = [c for c in digits if c in ".,"]
     if len(set(separators)) == 2 and separators.count(separators[-1]) == 1:
         whole_part, _, decimals = digits.rpartition(separators[-1])
@@ -125,6 +121,6 @@ def in_dollars(text: str) -> str:
     Raises `QuantityError` for another currency.
     """
     if _OTHER_MONEY.search(text):
-        raise QuantityError(f"“{text.strip()}” is not in dollars. Enter an amount such as $2.50 or $5M.")
+        raise QuantityError(message("quantity.currency", entered=text.strip()))
     plain = _PER_HOUR.sub("/h", _DOLLARS.sub("$", text))
     return plain.replace("$", " ") if plain.count("$") == 1 else plain

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _FOLDER = Path(__file__).parents[1] / "assets" / "data"
 
@@ -25,6 +30,25 @@ def number(cell: str) -> float:
 def whole(cell: str) -> int:
     """A cell that counts things; 0 where it is empty."""
     return int(cell) if cell else 0
+
+
+Record = TypeVar("Record", bound="DataclassInstance")
+
+_READ: Mapping[object, Callable[[str], Any]] = {"float": number, "int": whole, "bool": "1".__eq__}
+
+
+def read_record(
+    kind: type[Record], row: Mapping[str, str], columns: Mapping[str, str] = MappingProxyType({}), **given: Any
+) -> Record:
+    """Return a record whose fields are the cells of a row: a number where it is typed so, else text.
+
+    Args:
+        columns: The columns of fields that are named otherwise.
+        given: Fields that are no cell, or another reading of one.
+    """
+    cells = [item for item in fields(kind) if item.name not in given]
+    read = {item.name: _READ.get(item.type, str)(row[columns.get(item.name, item.name)]) for item in cells}
+    return kind(**read, **given)
 
 
 def read_values(cell: str) -> dict[str, Any]:

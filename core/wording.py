@@ -97,18 +97,6 @@ def listed(words: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(words[:-1])}, {last} {words[-1]}"
 
 
-_KNOWN = {
-    "verified": "read in the source",
-    "recalled": "recalled from the named source",
-    "quoted": "quoted from the source by the one named",
-}
-
-
-def known(confidence: str) -> str:
-    """How a row of the catalogues is known, in words."""
-    return _KNOWN[confidence]
-
-
 def price(low: float, high: float) -> str:
     """``$2.50/h``, ``$2.50–3.50/h`` or ``unknown``."""
     if low == high or math.isnan(low):

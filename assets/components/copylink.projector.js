@@ -18,7 +18,8 @@ function stepWithKeys(projector, step) {
     const on = document.napkinProjector.projector
     if (on && event.key === "Enter" && event.target instanceof HTMLInputElement) setTimeout(() => event.target.blur())
     const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
-    const chosen = rel && event.key.startsWith("Page") && event.target.matches("[type=radio], [type=checkbox]")
+    const goesOn = event.key === "Escape" || event.key.startsWith("Page")
+    const chosen = goesOn && event.target.matches("[type=radio], [type=checkbox], [role=radio], [aria-expanded=false]")
     if ((inside && !chosen) || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     const blank = document.documentElement.classList
     if (on && !event.shiftKey && ["b", "B", "."].includes(event.key)) blank.toggle("np-blank")
@@ -221,7 +222,7 @@ function fitSlide() {
     for (let n = 1; n <= DROPS; n++) n <= drop ? root.setProperty(`--np-drop${n}`, "none") : root.removeProperty(`--np-drop${n}`)
     drop === DROPS - 1 ? root.setProperty("--np-back", "block") : root.removeProperty("--np-back") // there is room again
     root.setProperty("--np-fit", fit)
-    root.setProperty("--np-said", small ? "12px" : "16px")
+    root.setProperty("--np-said", small ? "13.5px" : "16px")
     for (const one of roots()) one.querySelector(".root")?.picture?.fit() // else it would be measured as it was before
   }
   putBack()

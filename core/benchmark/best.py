@@ -1,11 +1,10 @@
-"""Which points of a measurement stand for a device, and which rates show that something else used it."""
+"""Which points of a measurement stand for a device."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from core.benchmark.datasheet import datasheet_of, peak_of
 from core.benchmark.points import Point
 from core.benchmark.record import Record
 
@@ -13,13 +12,8 @@ MOST_SPREAD = 1.5
 """Runs whose p90 rate is this many times their p10 rate did not have the device to themselves, or its clock moved."""
 
 
-NOTICEABLE = 1.2
-"""Rates closer than this factor are alike."""
-
 SQUARE = 4_096
 """Smaller squares leave a GPU partly idle, or lie in its cache."""
-
-_CPU_SQUARE = 256
 
 _LOWERED = 0.9
 """A clock below this share of the highest one seen has been lowered by something."""
@@ -73,37 +67,6 @@ def roof(points: Iterable[Point], dtype: str) -> float:
     """Return the highest rate of any operation in ``dtype``, in FLOP/s; NaN if no square of it was timed."""
     alike = [point for point in points if computed_in(point) == dtype]
     return max(point.rate for point in alike) if squares(alike, dtype) else math.nan
-
-
-def above_the_squares(record: Record) -> tuple[tuple[Point, Point], ...]:
-    """Return what ran faster than the fastest square of its dtype, which nothing does on a free device, and that
-    square. Squares too small to show what the device can do are left aside."""
-    least = _CPU_SQUARE if record.programme.device == "cpu" else SQUARE
-    result: list[tuple[Point, Point]] = []
-    for dtype in record.programme.dtypes:
-        top = fastest(squares(record.points, dtype))
-        other = fastest(point for point in record.points if computed_in(point) == dtype)
-        if top and other and top.shape[0] >= least and other.rate > NOTICEABLE * top.rate:
-            result.append((other, top))
-    return tuple(result)
-
-
-def reversed_dtypes(record: Record) -> dict[str, tuple[Point, Point]]:
-    """Return by dtype the squares of a wider and a narrower dtype of which the wider one ran faster: fp64 and fp32,
-    on a GPU whose datasheet has bf16 also fp32 and bf16. The key is the one that is not fp32.
-
-    The fp64 units of a GPU may be a little faster than its fp32 ones, so there the rates may differ as runs do.
-    """
-    cpu = record.programme.device == "cpu"
-    pairs = [("fp64", "fp64", "fp32")]
-    if not cpu and not math.isnan(peak_of(datasheet_of(record), "bf16")):
-        pairs.append(("bf16", "fp32", "bf16"))
-    result: dict[str, tuple[Point, Point]] = {}
-    for name, *dtypes in pairs:
-        wide, narrow = (fastest(squares(record.points, dtype)) for dtype in dtypes)
-        if wide and narrow and wide.rate > (NOTICEABLE if cpu else MOST_SPREAD) * narrow.rate:
-            result[name] = (wide, narrow)
-    return result
 
 
 def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:

@@ -14,7 +14,9 @@ from core.floats.typed_numbers import parse
 from core.formula import Explanation
 from core.limits import limit
 from core.messages import Message, message
-from core.units import UNIT, Kind, QuantityError, format_quantity, parse_quantity
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
+from core.units import UNIT, Kind, format_quantity
 
 OPTIONS = 4
 """Options of a choice that is drawn with `choose`."""

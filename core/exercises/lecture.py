@@ -9,7 +9,7 @@ from core.fields import Link
 from core.lecture.catalogue import CLAIMS
 from core.lecture.claims import Finding, Verdict
 from core.limits import cached
-from core.messages import message, pick_message
+from core.messages import message
 
 _TRUE: tuple[Verdict, ...] = ("exact", "holds")
 
@@ -27,10 +27,9 @@ def false(rng: random.Random) -> ChoiceExercise:
 def _ask(rng: random.Random, verdicts: tuple[Verdict, ...]) -> ChoiceExercise:
     claim = rng.choice([one for one in CLAIMS.values() if one.verdict in verdicts])
     found = _finding(claim.id)
-    why = "exercises.lecture.why_remark" if claim.remark else "exercises.lecture.why"
     answer = int(verdicts != _TRUE)
     reasons = ["", ""]
-    reasons[answer] = pick_message(why, finding=found.value, remark=claim.remark)
+    reasons[answer] = f"{found.value} {claim.remark}".rstrip()
     return ChoiceExercise(
         message("exercises.lecture.ask", claim=claim.text),
         (message("exercises.lecture.true"), message("exercises.lecture.false")),

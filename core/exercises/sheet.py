@@ -13,8 +13,8 @@ from core.exercises import floats, flops, lecture, memory, views
 from core.exercises.exercise import Exercise, Maker
 from core.limits import cached, limit
 from core.messages import Message, message
+from core.number_text import QuantityError
 from core.suggest import suggestions
-from core.units import QuantityError
 from core.wording import cleaned
 
 TOPICS: Mapping[str, tuple[Maker, ...]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from core.experiments import gradient, initialization, linear_bytes, transfer
+from core.experiments import initialization, linear_bytes, transfer
 from core.experiments.found import Found
 from core.messages import message
 
@@ -24,7 +24,6 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     one.id: one
     for one in (
         Experiment("init", message("experiments.title.init"), "lecture", initialization.work),
-        Experiment("loop", message("experiments.title.loop"), "lecture", gradient.work),
         Experiment("deep", message("experiments.title.deep"), "memory", linear_bytes.work),
         Experiment("send", message("experiments.title.send"), "measure", transfer.work),
     )

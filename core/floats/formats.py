@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 from core.formula import Source
-from core.rows import read_rows, whole
+from core.rows import read_record, read_rows
 from core.sources import OCP_MX
 
 NanPolicy: TypeAlias = Literal["ieee", "all_ones", "negative_zero", "none"]
@@ -331,23 +331,7 @@ def _read(row: Mapping[str, str]) -> FloatFormat:
         raise ValueError(
             f"{row['name']}: no rule for NaN is called {nan!r}; there are {', '.join(get_args(NanPolicy))}"
         )
-    return FloatFormat(
-        name=row["name"],
-        title=row["title"],
-        exponent_bits=whole(row["exponent_bits"]),
-        fraction_bits=whole(row["fraction_bits"]),
-        bias=whole(row["bias"]),
-        used=row["used"],
-        sources=tuple(_SOURCES[name] for name in row["sources"].split("; ")),
-        signed=row["signed"] == "1",
-        infinity=row["infinity"] == "1",
-        nan=cast(NanPolicy, nan),
-        negative_zero=row["negative_zero"] == "1",
-        subnormals=row["subnormals"] == "1",
-        zero=row["zero"] == "1",
-        twos_complement=row["twos_complement"] == "1",
-        lost=row["lost"] == "1",
-    )
+    return read_record(FloatFormat, row, sources=tuple(_SOURCES[name] for name in row["sources"].split("; ")))
 
 
 FORMATS: Mapping[str, FloatFormat] = {row["name"]: _read(row) for row in read_rows("float_formats")}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from core.limits import cached
-from core.rows import number, read_rows
+from core.rows import number, read_record, read_rows
 from core.units import Kind
 
 DTYPES: tuple[str, ...] = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp64", "fp64_tensor", "int8", "fp6", "fp4")
@@ -138,62 +138,40 @@ def slug(name: str) -> str:
 
 
 def _clocks() -> Mapping[str, Clock]:
-    return {
-        row["label"]: Clock(
-            dtype=row["dtype"],
-            hertz=float(row["clock_mhz"]) * 1e6,
-            fma_per_clock=int(row["fma_per_clock"]),
-            units=int(row["units"]),
-            unit=row["unit"],
-            source=row["source"],
-        )
-        for row in read_rows("accelerator_clocks")
-    }
+    rows = read_rows("accelerator_clocks")
+    return {row["label"]: read_record(Clock, row, hertz=float(row["clock_mhz"]) * 1e6) for row in rows}
 
 
 def _known(row: Mapping[str, str], columns: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     return tuple((dtype, float(row[column]) * 1e12) for dtype, column in columns.items() if row[column])
 
 
+_COLUMNS: Mapping[str, str] = {
+    "name": "label", "tdp_note": "tdp_w", "price_source": "cloud_price_source", "sparsity": "sparse_is_2x_dense",
+}  # fmt: skip
+"""Field → its column, where that has another name."""
+
+
 def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
     low, high = _interval(row["cloud_usd_per_h"])
     sheet, reported = number(row["memory"]) * _UNIT_BYTES[row["memory_unit"]], number(row["reported_mib"])
-    return Accelerator(
+    return read_record(
+        Accelerator,
+        row,
+        _COLUMNS,
         id=slug(row["label"]),
-        name=row["label"],
-        vendor=row["vendor"],
-        family=row["family"],
-        form_factor=row["form_factor"],
-        year=int(row["year"]),
         peaks=_known(row, {dtype: dtype for dtype in DTYPES}),
         measured=_known(row, {"bf16": "measured_mamf_bf16", "fp8": "measured_mamf_fp8"}),
         memory_bytes=sheet if math.isnan(reported) else reported * 2**20,
         sheet_bytes=sheet,
-        memory_type=row["memory_type"],
-        memory_unit=row["memory_unit"],
-        memory_note=row["memory_note"],
         bandwidth=number(row["mem_bw_gb_s"]) * 1e9,
-        interconnect=row["interconnect"],
         interconnect_bandwidth=number(row["interconnect_gb_s_bidir_per_gpu"]) * 1e9,
-        scaleup_domain=row["scaleup_domain"],
-        pcie=row["pcie"],
         network=number(row["network_gbit_s"]) * 1e9 / 8,
-        network_confidence=row["network_confidence"],
-        network_source=row["network_source"],
         tdp_watts=_watts(row["tdp_w"]),
-        tdp_note=row["tdp_w"],
         price_low=low,
         price_high=high,
-        price_source=row["cloud_price_source"],
-        sparsity=row["sparse_is_2x_dense"],
-        source=row["source"],
-        confidence=row["confidence"],
-        traps=row["traps"],
         missing=tuple(row["lacks"].split()),
-        generation=int(row["generation"]),
-        node_size=int(row["node_size"]),
         clock=clock,
-        reported_mib=reported,
     )
 
 

@@ -10,15 +10,15 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from decimal import Decimal
+from datetime import date
 from typing import Any, Literal, TypeAlias, get_args
 
 from core.dates import parse_day
 from core.hardware.accelerators import accelerators, find, find_accelerator_name
 from core.limits import limit
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.suggest import suggestions
-from core.units import QuantityError, parse_quantity
 from core.wording import cleaned
 
 Contract: TypeAlias = Literal["owned", "rented", "reserved", "spot"]
@@ -56,21 +56,12 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
-    """Accelerators that cannot be used from one day to another, both included."""
-
-    accelerators: int
-    first: date
-    last: date
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
+class OfferTerms:
     """Accelerators of one kind on the same terms; None for what the line does not say.
 
     accelerator: its name in the catalogue. count: None for any number. is_ceiling: whether there are no more than that.
-    capital: dollars of one accelerator that is owned, used up over ``years``. per_node: accelerators of a node. idle:
-    dollars of an hour in which an accelerator does no work. interruptions: an hour. days: of the term.
+    capital: dollars of one accelerator that is owned, used up over ``years``. per_node: accelerators of a node.
+    interruptions: an hour. days: of the term.
     """
 
     accelerator: str
@@ -82,13 +73,10 @@ class Offer:
     years: float | None = None
     per_node: int | None = None
     spare_nodes: int = 0
-    idle: float | None = None
     interruptions: float | None = None
     first: date | None = None
     last: date | None = None
     days: int | None = None
-    place: str = ""
-    outages: tuple[Outage, ...] = ()
     name: str = ""
 
     @property
@@ -176,17 +164,9 @@ def _dollars(text: str, most: str = "dollars") -> float:
     return parse_quantity(text, "usd", high=float(limit(most)), example="$2.60/h or $30,000 over 4 years")
 
 
-def _outage(match: re.Match[str], said: _Said) -> _Said:
-    """Accelerators or nodes that are out from a day on, to another or for a number of days."""
-    count = _whole(match["count"]) * (said["node_size"] if match["nodes"] else 1)
-    first = last = parse_day(match["first"])
-    if match["days"]:
-        last = first + timedelta(days=_whole(match["days"]) - 1)
-    elif match["last"]:
-        last = parse_day(match["last"])
-    if last < first:
-        raise QuantityError(f"{count:,} are out until {last}, which is before {first}.")
-    return {"outages": (*said.get("outages", ()), Outage(count, first, last))}
+def _nothing(_: re.Match[str], __: _Said) -> _Said:
+    """What lines of older links say, and nothing here depends on: accelerators that are out, and a price of idling."""
+    return {}
 
 
 def _interruptions(match: re.Match[str], _: _Said) -> _Said:
@@ -225,17 +205,14 @@ _TEXTS: tuple[tuple[str, _Reader], ...] = (
     (
         rf"(?P<count>{_NUMBER})(?: ?(?P<nodes>nodes?))? out (?:from|on) (?P<first>{_DAY})"
         rf"(?: (?:to|until) (?P<last>{_DAY})| for (?P<days>\d{{1,9}}) days?)?",
-        _outage,
+        _nothing,
     ),
     (
         r"(?P<rate>(?<![\w.])[\d.]{1,20}) interruptions? ?(?:/|per|an?) ?(?P<per>h(?:our)?|d(?:ay)?)\b",
         _interruptions,
     ),
     (rf"(?P<count>{_NUMBER}) spare nodes?\b", lambda found, _: {"spare_nodes": _whole(found["count"])}),
-    (
-        rf"\bidle (?P<price>{_DOLLARS}) ?(?:/|per|an) ?h(?:our)?\b",
-        lambda found, _: {"idle": _dollars(found["price"], "price_per_hour")},
-    ),
+    (rf"\bidle {_DOLLARS} ?(?:/|per|an) ?h(?:our)?\b", _nothing),
     (
         rf"(?P<capital>{_DOLLARS})(?: each)? over (?P<years>\d[\d.]{{0,9}}) years?\b",
         lambda found, _: {
@@ -260,7 +237,7 @@ _TEXTS: tuple[tuple[str, _Reader], ...] = (
 _TERMS = tuple((_pattern(text), reader) for text, reader in _TEXTS)
 """What a line may say of its accelerators, and what reads it."""
 
-_PLACE = _pattern(r"\bin (?!total\b)(?P<place>[a-z][^,;|¤]*)")
+_PLACE = _pattern(r"\bin (?!total\b)[a-z][^,;|¤]*")
 
 
 def _is_term(reader: _Reader, match: re.Match[str]) -> bool:
@@ -290,7 +267,7 @@ class _OfferLine:
         self.rest = f"{self.rest[: match.start()]} | {self.rest[match.end() :]}"
 
 
-def read_offer(text: str) -> Offer:
+def read_offer(text: str) -> OfferTerms:
     """Return what a line offers, such as ``burst: up to 512 H200 rented, $2.60/h, from 2027-03-01``.
 
     Terms come in any order, and the name may be missing. Raises `OfferError`, which quotes the line and says what to
@@ -358,14 +335,13 @@ def _read_terms(line: _OfferLine) -> None:
             if not _is_term(reader, match):
                 return match.group()
             new = reader(match, line.said)
-            if twice := next((name for name in new if line.said.get(name) is not None and name != "outages"), ""):
+            if twice := next((name for name in new if line.said.get(name) is not None), ""):
                 raise line.fault(f"it says two things about {twice.replace('_', ' ')}.", "Write one of them.")
             line.said |= new
             return " | "
 
         line.rest = pattern.sub(term, line.rest)
     if place := _PLACE.search(line.rest):
-        line.said["place"] = cleaned(place["place"].strip(), limit("run_name"))
         line.take(place)
 
 
@@ -412,7 +388,7 @@ def _no_accelerator(line: _OfferLine, name: str) -> OfferError:
     return line.fault(f"no accelerator is called “{name}”.", remedy)
 
 
-def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
+def _checked(line: _OfferLine, no_accelerator: bool) -> OfferTerms:
     """The offer, unless something of the line was not read, or what it says does not go together."""
     left = " ".join(_FILLER.sub(" ", line.rest).split())[: limit("number_chars")]
     if no_accelerator and left:
@@ -424,7 +400,7 @@ def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
     said = {name: value for name, value in line.said.items() if name != "node_size"}
     if said.get("capital") is not None:
         said.setdefault("contract", "owned")
-    offer = Offer(**said)
+    offer = OfferTerms(**said)
     low, high = offer.hourly or (0.0, 0.0)
     if high > limit("price_per_hour"):
         raise line.fault(f"${low:,.0f} an hour is too much.", f"At most ${limit('price_per_hour'):,} an hour is read.")
@@ -438,51 +414,6 @@ def _checked(line: _OfferLine, no_accelerator: bool) -> Offer:
         spares = offer.spare_nodes * offer.node_size
         if spares >= offer.count:
             raise line.fault(f"{spares:,} spares leave none of {offer.count:,}.", "Write fewer spare nodes.")
-        if out := next((out for out in offer.outages if out.accelerators > offer.count), None):
-            raise line.fault(f"{out.accelerators:,} are out of {offer.count:,}.", "Write fewer, or more accelerators.")
     if offer.first and offer.last and offer.last < offer.first:
         raise line.fault(f"it ends on {offer.last}, before it begins on {offer.first}.", "Write a later end.")
     return offer
-
-
-# ------------------------------------------------------------------------------------------ writing
-
-
-def offer_line(name: str, count: str, accelerator: str, contract: str, *terms: str) -> str:
-    """Return the line of an offer whose parts are texts, which are not checked. Empty ones are left out."""
-    head = " ".join(filter(None, (count, accelerator, contract)))
-    named = f"{name.replace(':', ' ')}: " if name else ""
-    return named + ", ".join(filter(None, (head, *terms)))
-
-
-def format_offer(offer: Offer) -> str:
-    """Return the line that `read_offer` reads as this offer."""
-    count = "any number of" if offer.count is None else f"{'' if offer.is_ceiling else 'at least '}{offer.count:,}"
-    capital = "" if offer.capital is None else f"${_digits(offer.capital)}"
-    return offer_line(
-        offer.name,
-        count,
-        offer.accelerator,
-        offer.contract or "",
-        f"{offer.per_node:,} per node" if offer.per_node else "",
-        _format_price(offer.price) if offer.price else "",
-        f"{capital} over {_digits(offer.years)} years" if offer.years is not None else capital,
-        f"{offer.spare_nodes:,} spare nodes" if offer.spare_nodes else "",
-        "" if offer.idle is None else f"idle ${_digits(offer.idle)}/h",
-        "" if offer.interruptions is None else f"{_digits(offer.interruptions)} interruptions/h",
-        f"from {offer.first}" if offer.first else "",
-        f"to {offer.last}" if offer.last else "",
-        f"for {offer.days} days" if offer.days else "",
-        *(f"{out.accelerators:,} out from {out.first} to {out.last}" for out in offer.outages),
-        f"in {offer.place}" if offer.place else "",
-    )
-
-
-def _format_price(price: Price) -> str:
-    ends = "-".join(_digits(end) for end in dict.fromkeys((price.low, price.high)))
-    return f"${ends}/{'' if price.unit == 'accelerator' else 'node-'}{'h' if price.period == 'hour' else price.period}"
-
-
-def _digits(value: float) -> str:
-    """A number in digits alone, without an exponent."""
-    return f"{Decimal(repr(value)):f}".removesuffix(".0")

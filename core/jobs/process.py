@@ -1,10 +1,9 @@
 """One job per process, one process at a time: start it, watch it, cancel it; what it has found is never lost.
 
 The runner is shared by every session of a server. Sessions see frozen snapshots and address a job by its id, so a
-second browser watches the same job and may cancel it. Who comes while a job runs waits in line. A job may also have a
-place in the line of the machine (`core.jobs.queue`), and then begins when all of other servers before it have ended. A
-job's process leads a process group of its own, which is killed as a whole on cancel, on timeout, and when the job has
-ended.
+second browser watches the same job and may cancel it. Who comes while a job runs waits in line. Where one job at a time
+may run on the machine (`core.jobs.lock`), it begins when that of another server has ended. A job's process leads a
+process group of its own, which is killed as a whole on cancel, on timeout, and when the job has ended.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, Literal, TypeAlias, TypeVar
 from uuid import uuid4
 
 from core.jobs import child
 from core.jobs.child import Command
 from core.jobs.lines import Tail
-from core.jobs.queue import Place, WaitingLine
+from core.jobs.lock import try_lock
 from core.limits import limit
 from core.messages import message, pick_message
 
@@ -37,7 +37,7 @@ Spec = TypeVar("Spec")
 Snapshot = TypeVar("Snapshot")
 
 TURN_S = 0.25
-"""How often one in the line of the machine looks whether its turn has come."""
+"""How often a job that waits for one of another server looks whether that has ended."""
 
 
 class NotStartedError(Exception):
@@ -49,15 +49,15 @@ class Job(Generic[Spec, Snapshot]):
     """The mutable side of a job; only touched under the runner's lock.
 
     spec: what was asked for. who: the visitor who asked. place: 1 for the next in line, 0 when it is not in line.
-    turn: its place in the line of the machine, None without such a line and once it has given it up. begun: whether a
-    thread follows it. started: seconds since the epoch; of a job in line, when it was asked for. message: why it failed
-    or was cancelled, empty otherwise. done: whether the process has said that it is.
+    lock: the descriptor of the machine's lock, None without one. begun: whether a thread follows it. started: seconds
+    since the epoch; of a job in line, when it was asked for. message: why it failed or was cancelled, empty otherwise.
+    done: whether the process has said that it is.
     """
 
     spec: Spec
     who: str = ""
     place: int = 0
-    turn: Place | None = None
+    lock: int | None = None
     begun: bool = False
     started: float = field(default_factory=time.time)
     clock: float = field(default_factory=time.monotonic)
@@ -94,16 +94,16 @@ class Job(Generic[Spec, Snapshot]):
     def snapshot(self) -> Snapshot:
         """The job as it is now."""
 
-    def leave(self) -> None:
-        """Give up its place in the line of the machine."""
-        if self.turn is not None:
-            self.turn.leave()
-            self.turn = None
+    def unlock(self) -> None:
+        """Give up the lock of the machine."""
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
     def close(self, state: State, message: str) -> None:
         """End it without a process: it was cancelled in line, or could not begin."""
         self.state, self.place, self.message = state, 0, message
-        self.leave()
+        self.unlock()
         self.ended.set()
 
 
@@ -113,8 +113,8 @@ class ProcessRunner(Generic[Spec, Snapshot]):
 
     command: the process to run for what is asked. job: the job that takes its output. timeout_s: the most it may
     take. noun: what a job is called in sentences. listener: told of a job when it begins, after each batch of lines,
-    and at its end, in order and outside the lock; what it raises is logged once and harms no job. line: that of the
-    machine, where jobs have places in one. kept: ended jobs that can still be looked up.
+    and at its end, in order and outside the lock; what it raises is logged once and harms no job. lock: a file of all
+    servers whose jobs run one at a time. kept: ended jobs that can still be looked up.
 
     A visitor has one job, running or in line; pressing again finds it. The next one joins the end of the line.
     """
@@ -126,7 +126,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         timeout_s: float,
         noun: str,
         listener: Callable[[Snapshot], None] | None = None,
-        line: WaitingLine | None = None,
+        lock: Path | None = None,
         kept: int = limit("jobs_kept"),
     ) -> None:
         self._command = command
@@ -134,7 +134,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         self._timeout_s = timeout_s
         self._noun = noun
         self._listener = listener
-        self._machine = line
+        self._machine = lock
         self._patience_s = timeout_s * (limit("build_queue") + 1)
         self._kept = kept
         self._lock = threading.Lock()
@@ -217,7 +217,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         return job.snapshot() if job else None
 
     def _line(self) -> list[Job[Spec, Snapshot]]:
-        return [job for job in self._jobs.values() if job.state == "queued"]
+        return [job for job in self._jobs.values() if job.state == "queued" and not job.begun]
 
     def _add(self, job: Job[Spec, Snapshot]) -> None:
         """Begin a new job, or put it in line; one that has ended already is only remembered."""
@@ -245,17 +245,17 @@ class ProcessRunner(Generic[Spec, Snapshot]):
 
     def _begin(self, job: Job[Spec, Snapshot]) -> None:
         """Start a job's process, now or when its turn comes, and a thread that follows it."""
-        job.begun = True
-        if job.turn is not None:
-            threading.Thread(target=self._follow_in_turn, args=(job, job.turn), daemon=True).start()
+        job.begun, job.place = True, 0
+        if self._machine is not None:
+            threading.Thread(target=self._follow_in_turn, args=(job, self._machine), daemon=True).start()
         elif process := self._spawn(job):
             threading.Thread(target=self._follow, args=(job, process), daemon=True).start()
 
     def _spawn(self, job: Job[Spec, Snapshot]) -> subprocess.Popen[bytes] | None:
         """Start a job's process; None where there is none, which the job then says."""
-        job.place, job.started, job.clock = 0, time.time(), time.monotonic()
+        job.started, job.clock = time.time(), time.monotonic()
         command = self._command(job.spec)
-        locks = () if job.turn is None else (job.turn.lock,)
+        locks = () if job.lock is None else (job.lock,)
         try:
             job.process = child.spawn(command if isinstance(command, Command) else Command(command), locks)
         except OSError as problem:
@@ -279,31 +279,34 @@ class ProcessRunner(Generic[Spec, Snapshot]):
 
     # ------------------------------------------------------------------------------------------ in a thread of its own
 
-    def _follow_in_turn(self, job: Job[Spec, Snapshot], turn: Place) -> None:
-        """Wait for a job's turn on the machine, and follow it then; where that never comes, begin the next one."""
-        why = self._wait_for_turn(job, turn)
+    def _follow_in_turn(self, job: Job[Spec, Snapshot], file: Path) -> None:
+        """Wait for the lock of the machine, and follow a job then; where it never comes, begin the next one. A lock
+        that cannot be made keeps no job from running."""
+        until, why = time.monotonic() + self._patience_s, ""
+        while job.open and not why:
+            try:
+                lock = try_lock(file)
+            except OSError as problem:
+                LOG.warning("The lock of the machine cannot be made: %s", problem)
+                break
+            with self._lock:
+                job.lock = lock
+            if lock is not None:
+                break
+            if time.monotonic() > until:
+                why = message("jobs.failed.waiting", noun=self._noun, waited=self._patience_s)
+            time.sleep(TURN_S)
         with self._lock:
             if why and job.open:
                 job.close("failed", why)
             process = self._spawn(job) if job.open else None
+            if not process:
+                job.unlock()
             over = [] if process else [job.snapshot(), *self._next()]
         if process:
             self._follow(job, process)
         for snapshot in over:
             self._tell(snapshot)
-
-    def _wait_for_turn(self, job: Job[Spec, Snapshot], turn: Place) -> str:
-        """Wait until it is this one's turn, or it is given up; why that never comes, if it does not."""
-        assert self._machine is not None  # noqa: S101 - a place is one in it
-        until = time.monotonic() + self._patience_s
-        try:
-            while job.open and self._machine.ahead(turn):
-                if time.monotonic() > until:
-                    return message("jobs.failed.waiting", noun=self._noun, waited=self._patience_s)
-                time.sleep(TURN_S)
-        except OSError as problem:
-            return self._machine.trouble(problem)
-        return ""
 
     def _follow(self, job: Job[Spec, Snapshot], process: subprocess.Popen[bytes]) -> None:
         """Read the process to its end, and begin the next one in line."""
@@ -337,7 +340,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
                 job.elapsed_s = time.monotonic() - job.clock
                 job.stderr = errors.text()
                 job.state, job.message = _verdict(job, self._noun, code, reason)
-                job.leave()
+                job.unlock()
                 snapshots = [job.snapshot(), *self._next()]
             job.ended.set()
             for seen in snapshots:

@@ -176,7 +176,7 @@ def head_takes_two_each(print: Show) -> None:
 def tensor_core_of_h100(print: Show) -> None:
     peak, cores, clock = 989.4e12, 528, 1.83e9
     per_clock = peak / (2 * cores * clock)
-    print(round(per_clock), "multiply-adds a clock and tensor core;", 4 * 4 * 4, "in a 4 × 4 × 4 product")
+    print(round(per_clock), "multiply-adds per clock and tensor core;", 4 * 4 * 4, "in a 4 × 4 × 4 matmul")
 
 
 def flop_of_gpt3(print: Show) -> None:

@@ -9,8 +9,8 @@ from core.lecture.claims import Finding, titled
 from core.messages import message
 from core.models.catalog import model_named
 from core.tensors.cost import tensor_bytes
-from core.training.device.inputs import explain_largest
-from core.training.device.memory import memory_per_device
+from core.training.device.inputs import explain_largest, usual
+from core.training.device.memory import Setup
 from core.training.layout import Layout
 from core.training.memory import (
     PARTS,
@@ -109,7 +109,7 @@ def check_token_width() -> Finding:
 
 def check_growth() -> Finding:
     spec = model_named("Llama 3.1 8B").spec
-    one, two = (memory_per_device(spec, Layout(micro_batch=size), seq_len=4096) for size in (1, 2))
+    one, two = (Setup(spec, Layout(micro_batch=size), *usual(None, None), 4096).device_memory for size in (1, 2))
     activations, doubled = float(one.activations), float(two.activations)
     return Finding(
         message("lecture.M3.found", one=activations, two=doubled, states=float(one.states)),

@@ -207,7 +207,7 @@ def check_master_weights() -> Finding:
     return Finding(
         message("lecture.F13.found", bf16=brain, fp32=single),
         brain == 1 and abs(single - 0.9) < 1e-4,
-        (titled("Step of bf16 just below 1", step), half_step.explain(ulp=step.value)),
+        (titled("Spacing of bf16 just below 1", step), half_step.explain(ulp=step.value)),
         message("lecture.F13.how"),
         shown=(f"never moves from {brain:g}",),
     )

@@ -1,26 +1,21 @@
 """The catalogue of models: one row of ``assets/data/models.csv`` each, with its shape, counts and sources.
 
-What of a shape has no column stands in ``more``, under the names of `TransformerSpec`; of its parts as in
-``mixer.layers=23``.
-
 Parameter counts are those of the model built on torch's meta device; published totals stand beside them.
 """
 
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from core.limits import cached
 from core.models.counts_only import CountedModel
-from core.models.mixer import Mixer
 from core.models.parameters import parameters
-from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
-from core.rows import number, read_rows, read_values, whole
+from core.models.spec import TransformerSpec
+from core.models.spec_text import read_spec
+from core.rows import read_record, read_rows, whole
 from core.units import format_count
 
 
@@ -33,8 +28,6 @@ class CatalogModel:
     breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
     not, only the catalogue's totals may be shown.
     counted: of a model known by its counts alone, whose ``spec`` is only that of a dense model as large.
-    stands_in: whether it may lend its shape to a size of unknown shape. Rows added later never do, so that no plan of
-    such a size changes with the catalogue.
     """
 
     name: str
@@ -53,7 +46,6 @@ class CatalogModel:
     notes: str
     breakdown: bool
     counted: CountedModel | None = None
-    stands_in: bool = False
 
     @property
     def laid_out(self) -> bool:
@@ -77,71 +69,27 @@ class CatalogModel:
         return f"{active}{format_count(self.parameters)} parameters"
 
 
-_LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
-
-
-def _more(row: Mapping[str, str], part: str = "") -> dict[str, Any]:
-    """What ``more`` says of the shape itself, or of a part of it."""
-    names = ((name.rpartition("."), value) for name, value in read_values(row["more"]).items())
-    return {field: value for (of, _, field), value in names if of == part}
-
-
-def _spec(row: Mapping[str, str]) -> TransformerSpec:
-    latent = _LATENT.fullmatch(row["attn_type"])
-    experts, dense = whole(row["n_experts"]), whole(row["first_dense_layers"])
-    return TransformerSpec(
-        layers=int(row["layers"]),
-        hidden=int(row["hidden"]),
-        heads=int(row["heads"]),
-        kv_heads=int(row["kv_heads"]),
-        head_dim=int(row["head_dim"]),
-        ffn=whole(row["ffn"]) if dense or not experts else 0,
-        vocab=int(row["vocab"]),
-        glu=row["glu"] == "True",
-        tied_head=row["tied_embeddings"] == "True",
-        experts=Experts(
-            count=experts,
-            per_token=int(row["experts_per_token"]),
-            width=int(row["moe_ffn"]),
-            shared=whole(row["shared_experts"]),
-            dense_layers=dense,
-            router_bias="router.bias" in row["biases"],
-            **_more(row, "experts"),
-        )
-        if experts
-        else None,
-        latent=LatentAttention(*map(int, latent.groups())) if latent else None,
-        norm="layernorm" if row["norm"].startswith("layernorm") else "rmsnorm",
-        window=SlidingWindow(whole(row["window"]), tuple(letter == "w" for letter in row["window_pattern"]))
-        if row["window"]
-        else None,
-        mixer=Mixer(**mixer) if (mixer := _more(row, "mixer")) else None,
-        **_more(row),
-    )
+_COLUMNS: Mapping[str, str] = {
+    "name": "label", "family": "meta_class", "published_total": "params_total_published",
+    "published_active": "params_active_published",
+}  # fmt: skip
+"""Field → its column, where that has another name."""
 
 
 def _model(row: Mapping[str, str]) -> CatalogModel:
-    spec = _spec(row)
+    spec = read_spec(row["shape"])
     total = int(row["params_meta_count"])
     active = whole(row["params_active_meta"]) or total
     counted = parameters(spec)
-    return CatalogModel(
-        name=row["label"],
-        family=row["meta_class"],
-        hf_id=row["hf_id"],
+    return read_record(
+        CatalogModel,
+        row,
+        _COLUMNS,
         spec=spec,
         parameters=total,
         active=active,
-        published_total=number(row["params_total_published"]),
-        published_active=number(row["params_active_published"]),
-        published_source=row["published_source"],
-        published_confidence=row["published_confidence"],
-        max_seq=int(row["max_seq"]),
-        source=row["source"],
-        confidence=row["confidence"],
-        notes=row["notes"],
         breakdown=(counted.total, counted.active) == (total, active),
-        stands_in=row["stands_in"] == "True",
+        counted=None,
     )
 
 
@@ -175,21 +123,3 @@ def model_named(name: str) -> CatalogModel:
         hint = f" Did you mean {', '.join(_by_key()[c].name for c in close)}?" if close else ""
         raise KeyError(f"No model of the catalogue is called {name!r}.{hint}")
     return result
-
-
-@cached("results_kept")
-def nearest_dense(parameters: float, seq_len: int = 1) -> CatalogModel:
-    """The dense model that stands in for ``parameters`` of unknown shape: the closest in ratio, the first of equals.
-
-    One built as models are now (gated feed-forward network, no sliding window) and for sequences of ``seq_len`` where
-    such a one is within a factor of two; else one built so for shorter ones; else any.
-    """
-    dense = [model for model in catalog() if model.stands_in]
-    usual = [model for model in dense if model.spec.glu and not model.windowed]
-    long = [model for model in usual if model.max_seq >= seq_len]
-
-    def away(model: CatalogModel) -> float:
-        return abs(math.log(model.parameters / parameters))
-
-    nearest = [min(group, key=away) for group in (long, usual, dense) if group]
-    return next((model for model in nearest if away(model) <= math.log(2)), nearest[-1])

@@ -16,6 +16,7 @@ import numpy as np
 
 from core.formula import Explanation, Formula, Symbol, explanation
 from core.limits import cached
+from core.messages import message
 from core.models.components import ROWS, ModelPart, explain_row, totals, weight_flop
 from core.models.flop_formulas import (
     FORWARD,
@@ -182,7 +183,7 @@ def flops_per_token(
     (Chinchilla's appendix F); it is a lookup and costs nothing. Raises `SpecError` for a length below 1.
     """
     if seq_len < 1:
-        raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
+        raise SpecError("seq_len", seq_len, message("spec.sequence"))
     without: tuple[type[Op], ...] = (*((Logits,) if not head else ()), *((Lookup,) if not embedding else ()))
     flop: dict[str, float] = dict(totals(spec, "flop", without))
     products: dict[str, list[AttentionProduct]] = {}
@@ -204,7 +205,7 @@ class RuleGap:
     """Why the 6ND rule and the count by layer differ, per token of training; the parts sum to the difference.
 
     rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
-    input embedding of its own, learned positions, embeddings of layers). vectors: what it charges for norms and
+    input embedding of its own, learned positions). vectors: what it charges for norms and
     biases. square: what it leaves out, attention's products of activations. again: what it counts once and the layers
     multiply again, the output head, and projections of a narrow table, in every multi-token prediction module.
     counted: rule − lookup − vectors + square + again.
@@ -226,7 +227,7 @@ def rule_gap(spec: TransformerSpec, seq_len: int, attention: Attention = "causal
     counted = flops_per_token(spec, seq_len, attention)
     rule = 6.0 * parameters(spec).active
     ops = operations(spec)
-    tables = sum(weight_flop(op) for op in ops if isinstance(op, Lookup) and op.block != "mtp")
+    tables = sum(weight_flop(op) for op in ops if type(op) is Lookup and op.block != "mtp")
     lookup = 3.0 * tables - 6.0 * spec.tied_head * spec.table_width * spec.vocab
     repeated = (op for op in ops if op.block == "mtp" and isinstance(op, Linear) and op.weights[0].shared)
     again = 3.0 * sum(op.layers * weight_flop(op) for op in repeated)

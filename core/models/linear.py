@@ -108,6 +108,9 @@ class Product:
         return f"2 · {self.left.rows:,} · {self.left.columns:,} · {self.out.columns:,}"
 
 
+_X_GRADIENT = "x.grad[i, l] = Σⱼ w1[l, j] · h1.grad[i, j]"
+
+
 @dataclass(frozen=True, slots=True)
 class TwoLayers:
     """The two-layer linear model and every product of its training step, in order.
@@ -134,11 +137,8 @@ class TwoLayers:
     def products(self) -> tuple[Product, ...]:
         """Forward, then backward from the loss to the data; the last one only if x asks for its gradient."""
         b, d, k = self.rows, self.width, self.outputs
-        x, h1, h2 = (
-            Matrix("x", b, d, "activations"),
-            Matrix("h1", b, d, "activations"),
-            Matrix("h2", b, k, "activations"),
-        )
+        sizes = {"x": (b, d), "h1": (b, d), "h2": (b, k)}
+        x, h1, h2 = (Matrix(name, *size, "activations") for name, size in sizes.items())
         w1, w2 = Matrix("w1", d, d, "parameters"), Matrix("w2", d, k, "parameters")
 
         def turned(m: Matrix) -> Matrix:
@@ -150,39 +150,10 @@ class TwoLayers:
         return (
             Product(x, w1, h1, "forward", "w1", "h1[i, j] = Σₗ x[i, l] · w1[l, j]"),
             Product(h1, w2, h2, "forward", "w2", "h2[i, k] = Σⱼ h1[i, j] · w2[j, k]"),
-            Product(
-                turned(h1),
-                grad(h2),
-                grad(w2),
-                "backward",
-                "w2",
-                "w2.grad[j, k] = Σᵢ h1[i, j] · h2.grad[i, k]",
-            ),
-            Product(
-                grad(h2),
-                turned(w2),
-                grad(h1),
-                "backward",
-                "w2",
-                "h1.grad[i, j] = Σₖ w2[j, k] · h2.grad[i, k]",
-            ),
-            Product(
-                turned(x),
-                grad(h1),
-                grad(w1),
-                "backward",
-                "w1",
-                "w1.grad[l, j] = Σᵢ x[i, l] · h1.grad[i, j]",
-            ),
-            Product(
-                grad(h1),
-                turned(w1),
-                grad(x),
-                "backward",
-                "w1",
-                "x.grad[i, l] = Σⱼ w1[l, j] · h1.grad[i, j]",
-                needed=False,
-            ),
+            Product(turned(h1), grad(h2), grad(w2), "backward", "w2", "w2.grad[j, k] = Σᵢ h1[i, j] · h2.grad[i, k]"),
+            Product(grad(h2), turned(w2), grad(h1), "backward", "w2", "h1.grad[i, j] = Σₖ w2[j, k] · h2.grad[i, k]"),
+            Product(turned(x), grad(h1), grad(w1), "backward", "w1", "w1.grad[l, j] = Σᵢ x[i, l] · h1.grad[i, j]"),
+            Product(grad(h1), turned(w1), grad(x), "backward", "w1", _X_GRADIENT, needed=False),
         )
 
     def run(self, product: Product) -> bool:

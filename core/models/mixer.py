@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from core.messages import message
 from core.models.spec_error import SpecError, whole
 
 MixerKind: TypeAlias = Literal["mamba", "mamba2", "delta", "kda", "convolution"]
@@ -58,15 +59,15 @@ class Mixer:
         whole(self, 1, "layers", "heads", "width", "state", "groups", "conv")
         whole(self, 0, "rank")
         if (self.kind in _RANKED) != (self.rank > 0):
-            raise SpecError("rank", self.rank, "Mamba and a rule gated by channel have a rank, and nothing else has.")
+            raise SpecError("rank", self.rank, message("spec.mixer_rank"))
         if self.kind in ("mamba", "convolution") and (self.width, self.groups) != (1, 1):
-            raise SpecError("width", self.width, "every channel is a head of width 1, all in one group.")
+            raise SpecError("width", self.width, message("spec.mixer_width"))
         if self.kind == "convolution" and self.state != 1:
-            raise SpecError("state", self.state, "a convolution keeps tokens and no state.", 1)
+            raise SpecError("state", self.state, message("spec.mixer_state"), 1)
         if self.normed and self.kind != "mamba":
-            raise SpecError("normed", True, "only Mamba has step size, B and C to norm.")
+            raise SpecError("normed", True, message("spec.mixer_normed"))
         if self.heads % self.groups:
-            raise SpecError("groups", self.groups, f"{self.heads} heads cannot share {self.groups} groups evenly.")
+            raise SpecError("groups", self.groups, message("spec.mixer_groups", heads=float(self.heads)))
 
     @property
     def inner(self) -> int:

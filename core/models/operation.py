@@ -75,6 +75,14 @@ class Lookup(Op):
     """One row of a table."""
 
 
+class LayerLookup(Lookup):
+    """One row of a table that layers look up for themselves, beside that of tokens. None of it is active."""
+
+
+class Tower(Op):
+    """What reads images or sound. No token of text runs through it, and what it computes is not counted."""
+
+
 class Linear(Op):
     """A matmul with a weight, the first of its weights, and perhaps a bias."""
 
@@ -223,10 +231,12 @@ class Writer:
         self.written.append(kind(name, self.block, self.layers, self.copies, reads, (makes,), weights))
         return makes
 
-    def lookup(self, name: str, rows: int, width: int, split: Split, *, shared: bool = False) -> Tensor:
+    def lookup(
+        self, name: str, rows: int, width: int, split: Split, *, shared: bool = False, kind: type[Lookup] = Lookup
+    ) -> Tensor:
         """Write the lookup of a table's row."""
         weight = Weight(name, rows, width, 1, split, "embedding", shared)
-        return self.apply(Lookup, name, self.tensor(name, width, stream=True), weights=(weight,))
+        return self.apply(kind, name, self.tensor(name, width, stream=True), weights=(weight,))
 
     def linear(
         self,

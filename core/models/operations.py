@@ -19,6 +19,7 @@ from core.models.operation import (
     Dispatch,
     GroupedLinear,
     IndexCore,
+    LayerLookup,
     Linear,
     Logits,
     Loss,
@@ -29,6 +30,7 @@ from core.models.operation import (
     Scan,
     Split,
     Tensor,
+    Tower,
     View,
     Weight,
     Writer,
@@ -395,7 +397,7 @@ def decoder_layer(
 def layer_embeddings(net: Writer, spec: TransformerSpec, x: Tensor) -> Tensor:
     """Write what each layer looks up of every token for itself, and adds to the residual stream through a gate."""
     width, layers, outside = spec.layer_embedding, spec.layers, net.at("embedding", 1)
-    table = outside.lookup("embed_tokens_per_layer", spec.vocab, layers * width, "whole")
+    table = outside.lookup("embed_tokens_per_layer", spec.vocab, layers * width, "whole", kind=LayerLookup)
     projected = outside.linear("per_layer_model_projection", x, layers * width)
     projected = outside.norm("per_layer_projection_norm", projected, gain=width)
     inputs = outside.tensor("per_layer_inputs", layers * width)
@@ -466,6 +468,9 @@ def write_operations(spec: TransformerSpec) -> tuple[Op, ...]:
         x = net.apply(View, "streams", net.tensor("streams", spec.stream_width, stream=True), x)
     if outside > 1:
         x = net.at("embedding", outside - 1).norm("embed_layernorm", x, spec.norm_vectors)
+    if spec.tower:
+        weight = Weight("vision_tower", spec.tower, 1, 1, "whole", "vector")
+        x = net.apply(Tower, "vision_tower", net.tensor("vision_tower", spec.hidden), x, weights=(weight,))
     states = spec.mixer.layers if spec.mixer else 0
     layers = {"attended": spec.attention_layers, "states": states, "dense": spec.dense_layers}
     x = decoder_layer(net, spec, x, **layers, mixed=spec.moe_layers)

@@ -38,7 +38,7 @@ class ParameterCount:
 
     @property
     def active(self) -> int:
-        """Parameters one token runs through, input embedding included."""
+        """Parameters one token runs through: with its input embedding, without tables that layers look up."""
         return sum(component.active for component in self.components)
 
 

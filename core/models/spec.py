@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.limits import limit
+from core.messages import message
 from core.models.mixer import NAMES, Mixer
 from core.models.spec_error import SpecError, whole
 
@@ -64,17 +65,18 @@ class Experts:
         whole(self, 1, "count", "per_token", "width", "route_groups", "groups_per_token")
         whole(self, 0, "shared", "dense_layers", "shared_width", "latent", "norms")
         if self.per_token > self.count:
-            rule = f"each token cannot run {self.per_token} of {self.count} experts."
+            rule = message("spec.per_token", experts=float(self.count))
             raise SpecError("per_token", self.per_token, rule, self.count)
         if self.route_groups > self.count:
-            raise SpecError("route_groups", self.route_groups, f"there are only {self.count} experts.", 1)
+            rule = message("spec.per_token", experts=float(self.count))
+            raise SpecError("route_groups", self.route_groups, rule, 1)
         if self.groups_per_token > self.route_groups:
-            rule = f"there are only {self.route_groups} groups of experts."
+            rule = message("spec.groups_per_token", groups=float(self.route_groups))
             raise SpecError("groups_per_token", self.groups_per_token, rule, self.route_groups)
         if self.shared_gate and not self.shared:
-            raise SpecError("shared_gate", True, "there are no shared experts that it could weigh.")
+            raise SpecError("shared_gate", True, message("spec.shared_gate"))
         if self.latent_norm and not self.latent:
-            raise SpecError("latent_norm", True, "the experts have no latent width.")
+            raise SpecError("latent_norm", True, message("spec.latent_norm"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class LatentAttention:
         whole(self, 0, "query_rank", "nope_dim", "rope_dim")
         whole(self, 1, "kv_rank", "value_dim")
         if not self.nope_dim + self.rope_dim:
-            raise SpecError("nope_dim", 0, "queries and keys need a width, rotated or not.")
+            raise SpecError("nope_dim", 0, message("spec.nope_dim"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class SlidingWindow:
     def __post_init__(self) -> None:
         whole(self, 1, "size")
         if not self.pattern:
-            raise SpecError("pattern", self.pattern, "it must say of at least one layer whether it is windowed.")
+            raise SpecError("pattern", self.pattern, message("spec.pattern"))
 
     def layers(self, of: int) -> int:
         """How many of ``of`` layers are windowed."""
@@ -145,7 +147,7 @@ class AttentionLayers:
         whole(self, 0, "value_dim", "window")
         _check_groups(self.heads, self.kv_heads)
         if self.keys == "one" and self.value_dim not in (0, self.head_dim):
-            raise SpecError("value_dim", self.value_dim, "values that are the keys are as wide.", self.head_dim)
+            raise SpecError("value_dim", self.value_dim, message("spec.value_dim"), self.head_dim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,19 @@ class Further:
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "rows", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a mean layer saved for backward while a model ran operation by operation: ``elements`` per token, of
+    ``keys`` per token and key. wide: in fp32, whatever is computed in."""
+
+    part: Literal["norms", "attention", "keys", "network"]
+    elements: int
+    wide: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self, 1, "elements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +235,7 @@ class CompressedAttention:
 
 def _check_groups(heads: int, kv_heads: int) -> None:
     if heads % kv_heads:
-        rule = f"{heads} query heads cannot share {kv_heads} key/value heads evenly."
+        rule = message("spec.kv_heads", heads=float(heads))
         raise SpecError("kv_heads", kv_heads, rule, _nearest_divisor(heads, kv_heads))
 
 
@@ -243,7 +258,9 @@ class TransformerSpec:
     others: attention layers of other sizes; they are among ``layers``, and the spec’s own sizes are those of the rest.
     networks: dense layers of other widths, among them likewise. bare_layers: layers with neither attention nor a state.
     values_normed: values have a norm without a gain (Gemma 4).
-    further: what its layers have beyond all of this, as read from a model that ran.
+    tower: parameters of what reads images or sound.
+    further: what its layers have beyond all of this, as read from a model that ran. kept: what they saved then, where
+    that is not what is saved by these operations.
     layer_embedding: width of what each layer looks up of every token for itself, with a projection each way (Gemma 3n).
     streams: residual streams that learned weights mix before and after each block (hyper-connections, DeepSeek-V4).
     attention_sinks: one learned logit per query head and layer.
@@ -296,47 +313,51 @@ class TransformerSpec:
     layer_embedding: int = 0
     compressed: CompressedAttention | None = None
     streams: int = 1
+    tower: int = 0
     further: tuple[Further, ...] = ()
+    kept: tuple[Kept, ...] = ()
 
     def __post_init__(self) -> None:
         whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "streams")
         whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
         whole(self, 0, "activation_scalars", "value_width", "bare_layers", "layer_embedding")
         if self.layers > limit("model_layers"):
-            raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
+            raise SpecError("layers", self.layers, message("spec.most", most=float(limit("model_layers"))))
+        if not 0 <= self.tower <= limit("parameters"):
+            raise SpecError("tower", self.tower, message("spec.most", most=float(limit("parameters"))), 0)
         if self.norm_vectors not in (0, 1, 2):
-            raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
+            raise SpecError("norm_vectors", self.norm_vectors, message("spec.norm_vectors"))
         _check_groups(self.heads, self.kv_heads)
         if self.experts and self.experts.dense_layers > self.layers:
-            rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
+            rule = message("spec.layers", layers=float(self.layers))
             raise SpecError("dense_layers", self.experts.dense_layers, rule)
         # Among mixtures a layer may have attention or a state alone, as in Nemotron 3.
         fed = self.attention_layers and not (self.mixer and self.experts)
         if self.ffn < 1 and self.own_dense_layers > 0 and (fed or self.ffn_bias):
-            rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
-            raise SpecError("ffn", self.ffn, rule)
+            raise SpecError("ffn", self.ffn, message("spec.ffn"))
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
-            raise SpecError("positions", self.positions, f"the position table has {self.position_rows} rows.")
+            raise SpecError("positions", self.positions, message("spec.positions", rows=float(self.position_rows)))
         if self.latent and self.qk_norm != "none":
-            raise SpecError("qk_norm", self.qk_norm, "latent attention norms its two ranks instead.")
+            raise SpecError("qk_norm", self.qk_norm, message("spec.qk_norm"))
         if self.gate_per_head and not self.attention_gate:
-            raise SpecError("gate_per_head", True, "attention has no gate.")
+            raise SpecError("gate_per_head", True, message("spec.gate_per_head"))
         if self.mixer:
             self._check_mixer(self.mixer)
         if (low := self.compressed) and (low.sparse + low.heavy > self.layers or not self.window or not self.indexer):
-            raise SpecError("compressed", low.sparse + low.heavy, f"{self.layers} layers have a window and an indexer.")
+            raise SpecError("compressed", low.sparse + low.heavy, message("spec.compressed", layers=float(self.layers)))
         if self.own_attention_layers < 0:
-            rule = f"no more than {self.attention_layers} can have other sizes."
+            rule = message("spec.others", layers=float(self.attention_layers))
             raise SpecError("others", sum(other.layers for other in self.others), rule, self.attention_layers)
         if self.own_dense_layers < 0:
-            rule = f"no more than {self.dense_layers} can have other widths."
+            rule = message("spec.networks", layers=float(self.dense_layers))
             raise SpecError("networks", sum(one.layers for one in self.networks), rule, self.dense_layers)
         if self.indexer and (self.others or self.indexer.layers > self.attention_layers):
-            raise SpecError("indexer", self.indexer.layers, f"{self.attention_layers} layers of one kind attend.")
+            rule = message("spec.indexer", layers=float(self.attention_layers))
+            raise SpecError("indexer", self.indexer.layers, rule)
         for other in self.others:
             sizes = (other.kv_heads, other.head_dim, other.value_dim)
             if other.keys == "earlier" and sizes not in self._key_sizes():
-                raise SpecError("others", other.layers, "no earlier layer has keys and values of that size.")
+                raise SpecError("others", other.layers, message("spec.earlier"))
 
     def _key_sizes(self) -> set[tuple[int, int, int]]:
         sizes = {(o.kv_heads, o.head_dim, o.value_dim) for o in self.others if o.keys != "earlier"}
@@ -344,9 +365,10 @@ class TransformerSpec:
 
     def _check_mixer(self, mixer: Mixer) -> None:
         if mixer.layers > self.layers:
-            raise SpecError("layers", self.layers, f"{mixer.layers} of them cannot have a state.", mixer.layers)
+            rule = message("spec.state_layers", layers=float(mixer.layers))
+            raise SpecError("layers", self.layers, rule, mixer.layers)
         if self.window:
-            raise SpecError("window", self.window, "it is not counted beside layers that have a state.")
+            raise SpecError("window", self.window, message("spec.window"))
 
     @property
     def attention_layers(self) -> int:
@@ -437,12 +459,12 @@ class TransformerSpec:
 def modelled(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where what its layers keep and how long they take is known; raises `SpecError` elsewhere."""
     if what := spec.unmodelled:
-        raise SpecError("mixer", what, "what it keeps for the backward pass and how long it takes is not modelled.")
+        raise SpecError("mixer", what, message("spec.not_modeled"))
     return spec
 
 
 def listed(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where each operation of its layers has an account; raises `SpecError` elsewhere."""
     if what := spec.unlisted:
-        raise SpecError("mixer" if spec.mixer else "attention_gate", what, "its operations are not taken apart.")
+        raise SpecError("mixer" if spec.mixer else "attention_gate", what, message("spec.not_listed"))
     return spec

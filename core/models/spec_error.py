@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.limits import limit
+from core.messages import Message, message
 
 
 class SpecError(ValueError):
@@ -12,12 +13,13 @@ class SpecError(ValueError):
     example: a value that would do beside the others, None where no single one suggests itself.
     """
 
-    def __init__(self, field: str, value: object, rule: str, example: int | None = None) -> None:
+    def __init__(self, field: str, value: object, rule: Message, example: int | None = None) -> None:
         self.field = field
         self.value = value
         self.rule = rule
         self.example = example
-        super().__init__(f"{field} is {value!r}; {rule}" + (f" For example: {example}." if example is not None else ""))
+        says = message("spec.error", field=field, value=str(value), rule=rule)
+        super().__init__(says if example is None else message("spec.example", problem=says, example=str(example)))
 
 
 def whole(owner: object, least: int, *names: str) -> None:
@@ -26,8 +28,8 @@ def whole(owner: object, least: int, *names: str) -> None:
     for name in names:
         value = getattr(owner, name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise SpecError(name, value, "it must be a whole number.")
+            raise SpecError(name, value, message("spec.whole"))
         if value < least:
-            raise SpecError(name, value, f"a transformer needs at least {least}.")
+            raise SpecError(name, value, message("spec.least", least=float(least)))
         if value > most:
-            raise SpecError(name, value, f"more than {most:,} is no model’s size.")
+            raise SpecError(name, value, message("spec.most", most=float(most)))

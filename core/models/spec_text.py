@@ -10,48 +10,32 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from core.limits import limit
-from core.models.mixer import Mixer
-from core.models.spec import (
-    AttentionLayers,
-    CompressedAttention,
-    DenseLayers,
-    Experts,
-    Further,
-    Indexer,
-    LatentAttention,
-    SlidingWindow,
-    SpecError,
-    TransformerSpec,
-)
+from core.limits import cached, limit
+from core.messages import Message, message, pick_message
+from core.models.spec import SpecError, TransformerSpec
+from core.number_text import QuantityError
 
 EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
 """The shape of an 8B model, as every message shows it."""
 
-_PARTS: Mapping[str, type[Any]] = {
-    "experts": Experts,
-    "latent": LatentAttention,
-    "window": SlidingWindow,
-    "mixer": Mixer,
-    "indexer": Indexer,
-    "compressed": CompressedAttention,
-}
-_KINDS: Mapping[str, type[Any]] = {"others": AttentionLayers, "networks": DenseLayers, "further": Further}
-"""Fields that hold kinds of layers, any number of them."""
+_HINTS = {name: hint for name, hint in get_type_hints(TransformerSpec).items() if is_dataclass((*get_args(hint), 0)[0])}
+_PARTS: Mapping[str, type[Any]] = {n: get_args(hint)[0] for n, hint in _HINTS.items() if get_origin(hint) is not tuple}
+_KINDS: Mapping[str, type[Any]] = {n: get_args(hint)[0] for n, hint in _HINTS.items() if get_origin(hint) is tuple}
+"""Fields that hold a part, and those that hold kinds of layers, any number of them."""
 
 _MOST_KINDS = 64
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
 
 
-class SpecTextError(ValueError):
+class SpecTextError(QuantityError):
     """A text that is no shape; the message says why and shows one that is."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem} For example: {EXAMPLE}.")
+    def __init__(self, problem: Message) -> None:
+        super().__init__(message("spec.text", problem=problem, example=EXAMPLE))
 
 
 def write_spec(spec: TransformerSpec) -> str:
@@ -73,7 +57,7 @@ def _values(owner: Any) -> list[tuple[str, Any, Any]]:
 def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, AttentionLayers | DenseLayers | Further):
+    if is_dataclass(value):
         words = [_word(v) for _, v, _ in _values(value)]
         last = max(i for i, (_, v, usual) in enumerate(_values(value)) if v != usual)
         return "x".join(words[: last + 1])
@@ -92,39 +76,45 @@ def read_spec(text: str) -> TransformerSpec:
     """
     cap = limit("spec_chars")
     if len(text) > cap:
-        raise SpecTextError(f"That is {len(text):,} characters long; a shape has at most {cap:,}.")
+        raise SpecTextError(message("spec.text_long", length=float(len(text)), most=float(cap)))
     own: dict[str, str] = {}
     parts: dict[str, dict[str, str]] = {}
     for item in text.replace(";", " ").split():
         match = _ITEM.fullmatch(item)
         if match is None:
-            raise SpecTextError(f"“{item:.40}” is not a field and its value, as in layers=32.")
+            raise SpecTextError(message("spec.text_item", text=item[:40]))
         name, value = match.groups()
         part, _, field = name.rpartition(".")
         if part and part not in _PARTS:
-            raise SpecTextError(f"“{part}” is no part of a shape; parts are {', '.join(_PARTS)}.")
+            raise SpecTextError(message("spec.text_part", text=part, parts=list(_PARTS)))
         group = parts.setdefault(part, {}) if part else own
         if (field or name) in group:
-            raise SpecTextError(f"“{name}” stands there twice.")
+            raise SpecTextError(message("spec.text_twice", text=name))
         group[field or name] = value
     try:
         by_name = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
         return _made(TransformerSpec, own, "", **by_name)
     except SpecError as problem:
-        raise SpecTextError(f"No transformer has this shape: {problem}") from None
+        raise SpecTextError(message("spec.text_shape", problem=problem.args[0])) from None
+
+
+@cached("results_kept")
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(kind)
 
 
 def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     known = [f.name for f in fields(kind) if kind is not TransformerSpec or f.name not in _PARTS]
     for name in values:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f" Did you mean {prefix}{close[0]}?" if close else f" There is {', '.join(known)}."
-            raise SpecTextError(f"There is no field “{prefix}{name}”.{hint}")
+            text, near = prefix + name, [prefix + field for field in close or known]
+            says = "spec.text_near" if close else "spec.text_field"
+            raise SpecTextError(pick_message(says, text=text, near=near))
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in values]
     if missing:
-        raise SpecTextError(f"Missing: {', '.join(prefix + name for name in missing)}.")
+        raise SpecTextError(message("spec.text_missing", fields=[prefix + name for name in missing]))
     return kind(**{name: _read(prefix + name, text, hints[name]) for name, text in values.items()}, **ready)
 
 
@@ -133,29 +123,30 @@ def _read_kinds(name: str, text: str) -> tuple[Any, ...]:
     kind, kinds = _KINDS[name], text.split(",")
     names = [f.name for f in fields(kind)]
     if len(kinds) > _MOST_KINDS or any(len(words.split("x")) > len(names) for words in kinds):
-        raise SpecTextError(f"{name} has at most {_MOST_KINDS} kinds of layers, each written {'x'.join(names)}.")
+        raise SpecTextError(message("spec.text_kinds", field=name, most=float(_MOST_KINDS), form="x".join(names)))
     return tuple(_made(kind, dict(zip(names, words.split("x"), strict=False)), f"{name}.") for words in kinds)
 
 
 def _read(name: str, text: str, hint: Any) -> Any:
     if hint is bool:
         if text.lower() not in _WORDS:
-            raise SpecTextError(f"{name} is yes or no, not “{text}”.")
+            raise SpecTextError(message("spec.text_switch", field=name, text=text))
         return _WORDS[text.lower()]
     if hint is int:
         digits = text.replace("_", "").replace(",", "")
         if not digits.isdigit() or len(digits) > 12:
-            raise SpecTextError(f"{name} is a whole number, not “{text:.40}”.")
+            raise SpecTextError(message("spec.text_whole", field=name, text=text[:40]))
         return int(digits)
     if name in _KINDS:
         return _read_kinds(name, text)
     if get_origin(hint) is tuple:
         if not re.fullmatch("[01]{1,200}", text):
-            raise SpecTextError(f"{name} is written in 1 (windowed) and 0, bottom layer first, not “{text:.40}”.")
+            raise SpecTextError(message("spec.text_pattern", field=name, text=text[:40]))
         return tuple(digit == "1" for digit in text)
     options = _options(hint)
     if text not in options:
-        raise SpecTextError(f"{name} is one of {', '.join(filter(None, options))}, not “{text:.40}”.")
+        named = list(filter(None, options))
+        raise SpecTextError(message("spec.text_option", field=name, options=named, text=text[:40]))
     return text
 
 

@@ -35,7 +35,7 @@ _MULTIPLE = 8
 
 
 @cached("small_results_kept")
-def stand_in(count: float, seq_len: int = 1) -> TransformerSpec:
+def stand_in(count: float) -> TransformerSpec:
     """A dense shape of ``count`` parameters: gated, with grouped heads, as models are built now.
 
     More parameters never have fewer layers, a narrower one, or fewer heads. The feed-forward width takes up what whole
@@ -59,13 +59,13 @@ MIXTURE_ERROR = 0.27
 
 
 @cached("small_results_kept")
-def mixture_stand_in(total: float, active: float, seq_len: int = 1) -> TransformerSpec:
+def mixture_stand_in(total: float, active: float) -> TransformerSpec:
     """A mixture of ``total`` parameters of which a token runs ``active``, to within one expert of a layer.
 
     Its layers are those of the dense shape of ``active`` parameters, with experts in place of its networks. Where a
     token runs nearly all parameters it is dense.
     """
-    base = replace(stand_in(active, seq_len), position_rows=0)
+    base = replace(stand_in(active), position_rows=0)
     network, router = 3 * base.layers * base.hidden, base.layers * base.hidden
     rest = parameters(base).total - network * base.ffn
     count, width = float(_PER_TOKEN), 0.0
@@ -74,7 +74,7 @@ def mixture_stand_in(total: float, active: float, seq_len: int = 1) -> Transform
         count = max(0.0, (total - rest - network * width) / (network * width + router))
     wide, number = _MULTIPLE * max(1, round(width / _MULTIPLE)), round(count)
     if number <= _PER_TOKEN:
-        return stand_in(total, seq_len)
+        return stand_in(total)
     experts = Experts(min(number, limit("model_dimension")), _PER_TOKEN, wide, shared=1)
     return replace(base, ffn=0, experts=experts)
 

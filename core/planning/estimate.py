@@ -30,7 +30,8 @@ from core.hardware.accelerators import Accelerator, ceiling_of
 from core.hardware.operations import explain_device
 from core.limits import cached
 from core.messages import message
-from core.models.catalog import CatalogModel, nearest_dense
+from core.models.catalog import CatalogModel
+from core.models.configs.custom import proxy_model
 from core.planning.largest_model import DoesNotFitError
 from core.planning.layout import (
     FIELD_IDS,
@@ -41,6 +42,7 @@ from core.planning.layout import (
     plan_layout,
     resolved_plan,
     search_request,
+    spec_of,
     too_large,
 )
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
@@ -315,7 +317,7 @@ def estimate(plan: Plan) -> PlanEstimate:
         terms=terms,
         run=runs[MIDDLE],
         model=terms.model,
-        shape=with_layers or nearest_dense(middle.parameters, plan.seq_len),
+        shape=with_layers or proxy_model(spec_of(plan, middle.parameters)[0]),
         device=plan.device,
         dtype=plan.peak_dtype,
         peak=terms.peak,

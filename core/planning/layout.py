@@ -41,8 +41,8 @@ def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     if model and model.laid_out:
         return model.spec, True
     if model and model.active < model.parameters:
-        return mixture_stand_in(float(model.parameters), float(model.active), plan.seq_len), False
-    return stand_in(max(1.0, parameters), plan.seq_len), False
+        return mixture_stand_in(float(model.parameters), float(model.active)), False
+    return stand_in(max(1.0, parameters)), False
 
 
 FIELD_IDS = {

@@ -19,11 +19,14 @@ from core.hardware.accelerators import Accelerator, accelerators, ceiling_of
 from core.hardware.accelerators import find as find_accelerator
 from core.hardware.cluster import Cluster, RateName, Rates, cluster
 from core.limits import cached, limit
+from core.messages import message, pick_message
 from core.models.flops import train_flop_6nd
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.runs.published import peak_16bit
 from core.step_time.running import wide_peak
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units import Kind
 
 if TYPE_CHECKING:
     from core.planning.plan import Plan
@@ -66,9 +69,9 @@ def _named(text: str) -> str:
     names = {device.name.lower(): device.name for device in accelerators()}
     name = names.get(" ".join(text.split()).lower())
     if name is None:
-        close = suggestions(text, list(names.values()))
-        meant = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise QuantityError(f"No accelerator is called “{text.strip()}”.{meant}")
+        near = suggestions(text, list(names.values()))
+        says = "runs.own.accelerator_near" if near else "runs.own.accelerator"
+        raise QuantityError(pick_message(says, entered=text.strip(), near=near))
     return name
 
 
@@ -76,7 +79,7 @@ def _cluster(cells: list[str]) -> tuple[float, str]:
     """Accelerators and their name, in one cell or in two of any order."""
     match = _CLUSTER.fullmatch(" ".join(sorted(cells, key=lambda cell: not cell.strip()[:1].isdigit())).strip())
     if not match:
-        raise QuantityError(f"“{', '.join(cells).strip()}” names no accelerators. For example: {EXAMPLE}.")
+        raise QuantityError(message("runs.own.cluster", entered=", ".join(cells).strip(), example=EXAMPLE))
     return _count(match[1], "accelerators"), _named(match[2])
 
 
@@ -92,25 +95,17 @@ def _hours(text: str, tokens: float, count: float) -> tuple[float, bool]:
 def _run(line: str) -> OwnRun:
     cells = [" ".join(cell.split()) for cell in _COMMA.split(line)]
     if len(cells) not in (4, 5):
-        raise QuantityError(f"It has {len(cells)} cells, and a run has 4. For example: {EXAMPLE}.")
+        raise QuantityError(message("runs.own.cells", cells=float(len(cells)), example=EXAMPLE))
     parameters = _count(cells[0], "parameters")
     tokens = _count(re.sub(r"(?i) ?tokens?$", "", cells[1]), "tokens")
     count, name = _cluster(cells[2:-1])
     run = OwnRun(parameters, tokens, name, count, *_hours(cells[-1], tokens, count))
     device = find_accelerator(name)
     most = ceiling_of(device, device.usable("bf16"))
-    share = format_quantity(run.mfu, "ratio", 2)
     if run.mfu > most:
-        best = format_quantity(most, "ratio", 2)
-        raise QuantityError(
-            f"It comes to {share} of the peak, and the best matmul of {name} reaches {best}. Are the hours those of "
-            "all accelerators, or days taken for hours?"
-        )
+        raise QuantityError(message("runs.own.fast", mfu=run.mfu, device=name, most=most))
     if run.mfu < _SLOWEST:
-        raise QuantityError(
-            f"It comes to {share} of the peak, and no published run is below {format_quantity(_SLOWEST, 'ratio', 2)}. "
-            "Are hours taken for days, or a number of tokens left out?"
-        )
+        raise QuantityError(message("runs.own.slow", mfu=run.mfu, least=_SLOWEST))
     return run
 
 
@@ -124,13 +119,13 @@ def parse_own_runs(text: str) -> tuple[OwnRun, ...]:
     if lines and not re.search(r"\d", lines[0][1]):
         lines = lines[1:]
     if len(lines) > limit("own_runs"):
-        raise QuantityError(f"These are {len(lines)} runs, and {limit('own_runs')} are taken: leave the oldest out.")
+        raise QuantityError(message("runs.own.many", runs=float(len(lines)), most=float(limit("own_runs"))))
     runs: list[OwnRun] = []
     for at, line in lines:
         try:
             runs.append(_run(line))
         except QuantityError as problem:
-            raise QuantityError(f"Line {at}: {problem}") from problem
+            raise QuantityError(message("runs.own.line", line=float(at), problem=problem.args[0])) from problem
     return tuple(runs)
 
 

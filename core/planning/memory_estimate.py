@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -15,10 +14,10 @@ from core.planning.layout import plan_checkpoint, plan_layout, spec_of
 from core.planning.plan import Plan
 from core.step_time.running import written_with
 from core.training.activations.derivation import tensor_bytes
+from core.training.activations.stage import StepSettings
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
 from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
-from core.training.device.inputs import StepSettings
 from core.training.device.memory import DeviceMemory, Setup
 from core.training.device.peak import explain_device
 from core.training.device.traffic import step_cost
@@ -115,15 +114,8 @@ class MemoryEstimate:
 
         recompute: a `Recompute` instead of the layout's.
         """
-        rows = tensor_bytes(
-            self.spec,
-            self.step.implementation,
-            self.layout if recompute is None else replace(self.layout, recompute=recompute),
-            self.plan.longest,
-            kind=kind,
-            width=self.step.width,
-            residual=self.step.residual,
-        )
+        layout = self.layout if recompute is None else replace(self.layout, recompute=recompute)
+        rows = tensor_bytes(self.spec, layout, replace(self.step, imbalance=1.0, capacity=0.0), kind)
         return tuple((tensor, float(size)) for tensor, size in rows)
 
     def over_layouts(
@@ -241,26 +233,6 @@ def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, floa
         mode: replace(h.layout, recompute=int(mode)) for mode in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
     }
     return [(mode, h.over_layouts(layout), float(step_cost(h.setup, layout).again)) for mode, layout in layouts.items()]
-
-
-Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
-"""What can grow while everything else stays."""
-
-_MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
-
-
-def over_degree(h: MemoryEstimate, degree: Degree) -> list[tuple[int, DeviceMemory]]:
-    """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
-
-    Degrees that cannot be are left out.
-    """
-    rows: list[tuple[int, DeviceMemory]] = []
-    own = int(getattr(h.layout, degree))
-    for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
-        with suppress(LayoutError):
-            more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
-            rows.append((size, with_layout(h, **{degree: size}, **more)))
-    return rows
 
 
 def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:

@@ -16,8 +16,9 @@ from core.messages import message, pick_message
 from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
-from core.number_text import is_money
+from core.number_text import QuantityError, is_money
 from core.planning.measured import CarriedRates, OwnRun
+from core.quantities import IN_PERCENT, parse_quantity
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
 from core.search.request import FREE, FREE_MEMORY, Constraints, Range
@@ -29,7 +30,6 @@ from core.training.layout import Layout, Recompute
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.trained import EVERYTHING, Trained
-from core.units import IN_PERCENT, QuantityError, parse_quantity
 
 _SURELY_TOKENS = 500_000
 """Sequences that no step ever had: as a bare number they are rather tokens."""

@@ -192,12 +192,11 @@ def which_mfu(
     tokens_per_second: float | None = None,
     step_seconds: float | None = None,
     batch_tokens: float | None = None,
-    scale: float = 1.0,
 ) -> tuple[Scored, ...]:
     """One run under every convention, 6N first; five MFUs, then HFU with attention or every layer done again.
 
     Give the tokens per second of the whole cluster, or the time of a step and its tokens. HFU counts the full
-    attention square. scale: on every count, where the run has other parameters than ``spec``.
+    attention square.
     Raises `BudgetError` for neither or both, and for numbers that are not above 0.
     """
     if tokens_per_second is not None and (step_seconds is not None or batch_tokens is not None):
@@ -221,10 +220,9 @@ def which_mfu(
         ("hfu_full", "full attention, every layer recomputed", "HFU", everything),
     )
     scores: list[Scored] = []
-    for way, name, kind, counted_flop in ways:
-        per_token = scale * counted_flop
+    for way, name, kind, per_token in ways:
         how = utilisation_of_rate.explain(rate=rate, per_token=per_token, accelerators=accelerators, peak=peak)
-        relative = counted_flop / counted[0].per_token
+        relative = per_token / counted[0].per_token
         scores.append(Scored(way, name, kind, per_token, how.value, relative, how.about(name)))
     return tuple(scores)
 

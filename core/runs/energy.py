@@ -11,7 +11,7 @@ from core.budget.equations import BudgetError
 from core.formula import Explanation, Source, Symbol, formula
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.limits import cached
-from core.rows import number, read_rows
+from core.rows import number, read_record, read_rows
 from core.sources import OWN_CONSTRUCTION
 
 ASSUMED = "assumed"
@@ -59,17 +59,8 @@ class NodePower:
 
 @cached("tables_kept")
 def _published() -> Mapping[str, NodePower]:
-    return {
-        find(row["label"]).id: NodePower(
-            node=row["node"],
-            accelerators=int(row["accelerators"]),
-            watts=float(row["node_w"]),
-            drawn=number(row["drawn"]),
-            confidence=row["confidence"],
-            source=row["source"],
-        )
-        for row in read_rows("node_power")
-    }
+    columns = {"watts": "node_w"}
+    return {find(row["label"]).id: read_record(NodePower, row, columns) for row in read_rows("node_power")}
 
 
 @cached("results_kept")

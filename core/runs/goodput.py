@@ -17,9 +17,10 @@ import numpy.typing as npt
 from core.budget.equations import BudgetError
 from core.formula import Source, Symbol, formula
 from core.limits import cached, limit
-from core.rows import number, read_rows
+from core.quantities import parse_quantity
+from core.rows import number, read_record, read_rows
 from core.sources import OWN_CONSTRUCTION, PALM
-from core.units import format_duration, parse_quantity
+from core.units import format_duration
 
 _YOUNG = Source(
     "Young 1974, A first order approximation to the optimum checkpoint interval",
@@ -234,18 +235,8 @@ def failure_records() -> tuple[FailureRecord, ...]:
     for row in read_rows("failures"):
         accelerators, days, failures = (number(row[name]) for name in ("accelerators", "days", "failures"))
         rate = number(row["per_1000_accelerator_days"])
-        records.append(
-            FailureRecord(
-                name=row["name"],
-                accelerators=accelerators,
-                days=days,
-                failures=failures,
-                rate=failure_rate(failures, accelerators, days) if math.isnan(rate) else rate,
-                counted=row["counted"],
-                source=row["source"],
-                known=row["confidence"],
-            )
-        )
+        rate = failure_rate(failures, accelerators, days) if math.isnan(rate) else rate
+        records.append(read_record(FailureRecord, row, {"known": "confidence"}, rate=rate))
     return tuple(records)
 
 

@@ -17,7 +17,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from core.messages import Message, message
 from core.models.catalog import CatalogModel, catalog
 from core.models.flop_formulas import hardware_flop_narayanan, palm_flop
 from core.models.flops import rule_gap, train_flop_6nd
-from core.rows import number, read_rows, whole
+from core.rows import number, read_record, read_rows
 
 HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed", "more"]
 """How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
@@ -85,43 +85,22 @@ class PublishedRun:
     year: int
 
 
+_COLUMNS: Mapping[str, str] = {
+    "accelerators": "n_gpus", "flop": "total_flops_reported", "mfu": "mfu_reported", "hfu": "hfu_reported",
+    "tokens_per_s": "tokens_per_s_per_gpu", "step_seconds": "step_time_s", "batch_tokens": "global_batch_tokens",
+    "flop_convention": "tflops_kind",
+}  # fmt: skip
+"""Field → its column, where that has another name."""
+
+
 def _run(row: Mapping[str, str]) -> PublishedRun:
-    return PublishedRun(
-        model=row["model"],
-        catalog=row["catalog"],
-        accelerator=row["accelerator"],
-        gpu=row["gpu"],
-        kind=row["kind"],
-        params_total=number(row["params_total"]),
+    return read_record(
+        PublishedRun,
+        row,
+        _COLUMNS,
         params=number(row["params_active"] or row["params_total"]),
-        tokens=number(row["tokens"]),
-        accelerators=number(row["n_gpus"]),
-        gpu_hours=number(row["gpu_hours"]),
-        days=number(row["days"]),
-        flop=number(row["total_flops_reported"]),
-        mfu=number(row["mfu_reported"]),
-        hfu=number(row["hfu_reported"]),
         flop_per_s=number(row["tflops_per_gpu"]) * 1e12,
-        tokens_per_s=number(row["tokens_per_s_per_gpu"]),
-        step_seconds=number(row["step_time_s"]),
-        batch_tokens=number(row["global_batch_tokens"]),
-        flop_convention=row["tflops_kind"],
-        seq_len=whole(row["seq_len"]),
-        layers=whole(row["layers"]),
-        hidden=whole(row["hidden"]),
-        heads=whole(row["heads"]),
-        kv_heads=whole(row["kv_heads"]),
-        ffn=whole(row["ffn"]),
-        vocab=whole(row["vocab"]),
-        architecture=row["architecture"],
-        precision=row["precision"],
-        recompute=row["recompute"],
-        source=row["source"],
-        confidence=row["confidence"],
-        notes=row["notes"],
-        hours_basis=cast("HoursBasis", row["hours_basis"] or "published"),
-        lab=row["lab"],
-        year=whole(row["year"]),
+        hours_basis=row["hours_basis"] or "published",
     )
 
 

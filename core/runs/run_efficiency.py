@@ -29,7 +29,7 @@ from core.limits import cached
 from core.models.catalog import CatalogModel, catalog, model_named
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
-from core.rows import number, read_rows, write_rows
+from core.rows import read_record, read_rows, write_rows
 from core.runs.goodput import ClusterGoodput, Reliability, interruptions
 from core.runs.published import Evidence, PublishedRun, Width, evidence, peak_16bit
 from core.search.fastest import fastest
@@ -85,7 +85,7 @@ def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
         gated, width = run.architecture not in _UNGATED, run.hidden // run.heads
         sizes = run.layers, run.hidden, run.heads, run.kv_heads, width, run.ffn, run.vocab
         return TransformerSpec(*sizes, glu=gated, tied_head=not gated), run.params, "its own layers"
-    return stand_in(run.params_total if run.params_total > 0 else run.params, 4096), run.params, "dense stand-in"
+    return stand_in(run.params_total if run.params_total > 0 else run.params), run.params, "dense stand-in"
 
 
 def _apart(model: CatalogModel, row: Evidence) -> float:
@@ -127,18 +127,7 @@ def step_of_run(row: Evidence) -> RunStep:
 @cached("tables_kept")
 def run_steps() -> dict[tuple[str, str], RunStep]:
     """The steps of every whole run that is evidence, by model and accelerator, as they were last written."""
-    return {
-        (row["model"], row["accelerator"]): RunStep(
-            int(row["accelerators"]),
-            int(row["sequences"]),
-            int(row["seq_len"]),
-            row["dtype"],
-            row["shape"],
-            number(row["mfu"]),
-            float(row["goodput"]),
-        )
-        for row in read_rows(TABLE)
-    }
+    return {(row["model"], row["accelerator"]): read_record(RunStep, row) for row in read_rows(TABLE)}
 
 
 def main(arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Nearby layouts, and layouts of published steps beside the fastest ones."""
+"""Nearby layouts of a layout: one step in each field."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from core.limits import cached
 from core.messages import message
-from core.search.fastest import fastest, searched
+from core.search.fastest import fastest
 from core.search.request import LayoutResult, SearchRequest, only
 from core.search.space import chunked, divisors, zero_matters
-from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.training.layout import Layout, LayoutError, check
-from core.training.optimizers import find_optimizer
-from core.training.precision import POLICIES
 
 _STEPS = ("zero", "recompute", "sequence_parallel", "offload")
 _MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1}
@@ -105,56 +101,3 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
     check(request.spec, replace(result, data=1, micro_batches=1, expert=1, shard_group=0), request.seq_len)
     rule = message("search.error.too_few", accelerators=float(request.cluster.count))
     raise LayoutError(field, value, rule)
-
-
-NAMES: tuple[str, ...] = (
-    "Llama-3.1 405B stage (16384 GPUs, seq 8192)",
-    "MegaScale 175B (12288 GPUs)",
-    "Megatron 175B (Korthikanti 2022, selective recompute)",
-    "Megatron 1T (Korthikanti 2022, selective recompute)",
-    "Megatron-LM GPT 1008.0B (Narayanan 2021)",
-    "DeepSeekV3 (dropless) FP8 on DGX-H100 (Megatron-Bridge 25.09)",
-)
-"""Names of the published steps that are compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedComparison:
-    """A published step.
-
-    ours: its layout as predicted. best: the fastest layout that fits on the same accelerators with about the same batch
-    and the same overlap; None if none fits. count: layouts that were searched.
-    """
-
-    run: StepRun
-    ours: LayoutResult
-    best: LayoutResult | None
-    count: int
-
-    @property
-    def mfu(self) -> float:
-        """MFU of the measured step, by the same convention as ``ours``."""
-        return self.ours.mfu * self.ours.seconds / self.run.seconds
-
-
-@cached("tables_kept")
-def compare_published() -> tuple[PublishedComparison, ...]:
-    """Return the published steps of `NAMES`, in that order."""
-    runs = {run.name: run for run in step_runs()}
-    return tuple(_compare_published(runs[name]) for name in NAMES)
-
-
-def _compare_published(run: StepRun) -> PublishedComparison:
-    request = SearchRequest(
-        spec=run.spec,
-        cluster=run.cluster,
-        batch=run.sequences,
-        seq_len=run.seq_len,
-        policy=POLICIES["mixed bf16, fp32 master, fp32 gradients"],
-        optimizer=find_optimizer("AdamW"),
-        implementation=run.implementation,
-        running=run.running,
-    )
-    columns = Layout(*(np.array([getattr(run.layout, field.name)]) for field in fields(Layout)))
-    result = searched(request)
-    return PublishedComparison(run, request.found(columns)[0], result.best, result.count)

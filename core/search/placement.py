@@ -1,4 +1,4 @@
-"""Where the shards of a layout are, and when its pipeline stages work.
+"""How far the groups of a layout spread, and when its pipeline stages work.
 
 Ranks are numbered as Megatron-LM does by default: tensor first, then context, data, and pipeline last. Routed experts
 are distributed over neighbors. The pipeline is 1F1B or its interleaved form, in the order of Megatron-LM.
@@ -28,31 +28,6 @@ _TIMES: dict[Kind, str] = {
     "data": "data",
     "pipeline": "transfer",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RankPlace:
-    """One accelerator: its number, node, and which shard of each kind it holds, from 0."""
-
-    rank: int
-    node: int
-    tensor: int
-    context: int
-    data: int
-    pipeline: int
-
-
-def place_of(layout: Layout, rank: int, node_size: int) -> RankPlace:
-    """Where the accelerator ``rank`` stands."""
-    left, tensor = divmod(rank, int(layout.tensor))
-    left, context = divmod(left, int(layout.context))
-    pipeline, data = divmod(left, int(layout.data))
-    return RankPlace(rank, rank // node_size, tensor, context, data, pipeline)
-
-
-def rank_at(layout: Layout, *, tensor: int = 0, context: int = 0, data: int = 0, pipeline: int = 0) -> int:
-    """The number of the accelerator that holds these shards."""
-    return tensor + int(layout.tensor) * (context + int(layout.context) * (data + int(layout.data) * pipeline))
 
 
 @dataclass(frozen=True, slots=True)

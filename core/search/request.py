@@ -290,7 +290,7 @@ class SearchRequest:
     def __post_init__(self) -> None:
         modelled(self.spec)
         if self.batch < 1:
-            raise BudgetError("batch", message("search.error.at_least_one", field="batch"))
+            raise BudgetError("batch", message("search.error.at_least_one"))
         check_peak(self.cluster.accelerator, self.running.dtype)
 
     def on(self, accelerators: int) -> SearchRequest:

@@ -281,11 +281,11 @@ def cache_of(
 
 def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: CacheConvention) -> Iterator[CachedPart]:
     ops, element, scales = operations(spec), {"element": stored.element}, list[CachedPart]()
-    compressed = spec.latent is not None and convention.latent == "compressed"
     for op in ops:
         if not isinstance(op, AttentionCore) or op.block == "mtp" or not op.cached:
             continue
         indexes = isinstance(op, IndexCore)
+        compressed = convention.latent == "compressed" and not {*op.cached} <= {*op.reads}
         layers = {"layers": op.layers}
         most = max(0, op.window - convention.window) if op.window else np.inf
         heads = 1.0 if compressed or indexes else op.heads if convention.heads == "repeated" else op.kv_heads
@@ -296,7 +296,8 @@ def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: Ca
             kind = "keys of the indexer" if indexes else "windowed" if op.window else "keys and values"
             yield CachedPart(kind, key_value_bytes, {**layers, **widths, **element}, most)
         else:
-            widths = dict(zip(("rank", "rope_dim"), (cached.width for cached in op.cached), strict=True))
+            rank, *rest = (cached.width for cached in op.cached)
+            widths = {"rank": rank, "rope_dim": sum(rest)}
             yield CachedPart("latent", latent_bytes, {**layers, **widths, **element}, most)
         if stored.scale and not indexes:
             scales.append(CachedPart("scales", scale_bytes, {**layers, **kv_heads, "scale": stored.scale}, most))

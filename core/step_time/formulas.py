@@ -16,7 +16,7 @@ from core.formula import Source, Symbol, formula
 from core.hardware.accelerators import Accelerator
 from core.limits import cached
 from core.models.symbols import count
-from core.rows import number, read_rows
+from core.rows import read_record, read_rows
 from core.sources import DEEPSEEK_V3, OWN_CONSTRUCTION, ZERO
 
 TABLE = "step_constants"
@@ -92,19 +92,7 @@ class Constants:
 @cached("tables_kept")
 def step_constants() -> tuple[Constant, ...]:
     """Return the constants of the table, in its order."""
-    return tuple(
-        Constant(
-            name=row["name"],
-            family=row["family"],
-            value=float(row["value"]),
-            prior=float(row["prior"]),
-            prior_sd=float(row["prior_sd"]),
-            posterior_sd=number(row["posterior_sd"]),
-            meaning=row["meaning"],
-            source=row["source"],
-        )
-        for row in read_rows(TABLE)
-    )
+    return tuple(read_record(Constant, row) for row in read_rows(TABLE))
 
 
 _FAMILY_OF_GENERATION: Mapping[int, str] = {0: "A100", 1: "A100", 2: "Hopper", 3: "Blackwell"}

@@ -83,41 +83,14 @@ _ROWS: Mapping[str, str] = {
 }
 """Operation → its row. Consecutive operations of one row are one matmul."""
 
-_NAMES: Mapping[str, str] = {
-    "norms": "step.op.norms",
-    "qkv": "step.op.qkv",
-    "q_down": "step.op.q_down",
-    "q_up": "step.op.q_up",
-    "kv_down": "step.op.kv_down",
-    "kv_up": "step.op.kv_up",
-    "attention": "step.op.attention",
-    "scores": "step.op.scores",
-    "softmax": "step.op.softmax",
-    "values": "step.op.values",
-    "output": "step.op.output",
-    "up": "step.op.up",
-    "activation": "step.op.activation",
-    "down": "step.op.down",
-    "router": "step.op.router",
-    "experts_up": "step.op.experts_up",
-    "experts_down": "step.op.experts_down",
-    "shared_up": "step.op.shared_up",
-    "shared_down": "step.op.shared_down",
-    "shared_gate": "step.op.shared_gate",
-    "residual": "step.op.residual",
-    "update": "step.op.update",
-    "head": "step.op.head",
-    "loss": "step.op.loss",
-    "head_update": "step.op.head_update",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class LayerOperation:
     """One operation of a layer, or of the head, on the roofline.
 
-    row: key of `_NAMES`. kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per
-    step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and its peak.
+    row: its name in ids `step.op.…`. kind: matmul, or anything else. phase: forward, backward (both gradients), or
+    update (once per step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and
+    its peak.
     """
 
     row: str
@@ -135,7 +108,7 @@ class LayerOperation:
     @property
     def name(self) -> Message:
         """Its name for a reader."""
-        return message(_NAMES[self.row])
+        return message(f"step.op.{self.row}")
 
     @property
     def flop(self) -> Value:
@@ -240,7 +213,7 @@ def layer_roofline(
     attention, network = _parts(spec, kind)
     layer = [*attention, *network]
     active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
-    for key, group in groupby((op for op in layer if op.name in _ROWS), lambda op: _ROWS[op.name]):
+    for key, group in groupby(filter(_row_of, layer), _row_of):
         match op := next(group):
             case ops.AttentionCore():
                 _square(sheet, op, t, length, kind.window, fused_attention)
@@ -259,6 +232,11 @@ def layer_roofline(
         sheet.each("loss", np.multiply(t, spec.vocab), CROSS_ENTROPY)
         sheet.add("head_update", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
+
+
+def _row_of(op: ops.Op) -> str:
+    """Return the row of an operation, empty where it has none: every matmul has."""
+    return _ROWS.get(op.name, "other" if isinstance(op, ops.Linear) else "")
 
 
 def _parts(spec: TransformerSpec, kind: LayerKind) -> tuple[list[ops.Op], list[ops.Op]]:

@@ -16,8 +16,9 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster, Rates
 from core.messages import message
 from core.models.spec import TransformerSpec
+from core.rows import number, read_rows, whole
 from core.step_time.formulas import Constants
-from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, Implementation, Loss
+from core.training.activations.tensors import FUSED, IMPLEMENTATIONS, Implementation, Loss
 from core.training.layout import Counts
 
 Software: TypeAlias = Literal["megatron", "compiled", "eager", "deepspeed 2021", "megatron tuned", "internevo", "jax"]
@@ -261,73 +262,19 @@ class TrainingSoftware:
     loss: Loss | None = None
 
 
-MEGATRON = TrainingSoftware(
-    id="Megatron-Core",
-    dense="megatron",
-    mixture="megatron",
-    attention="newest",
-    overlap_tensor=None,
-    skips_last_product=0,
-    captured="parts",
-    weighs_inside=True,
-    regathers=True,
-)
-MEGATRON_TUNED = TrainingSoftware(
-    id="Megatron-Core, tuned",
-    dense="megatron",
-    mixture="megatron tuned",
-    attention="newest",
-    overlap_tensor=None,
-    skips_last_product=0,
-    captured="step",
-    weighs_inside=True,
-    regathers=True,
-)
-COMPILED = TrainingSoftware(
-    id="FSDP2, compiled",
-    dense="compiled",
-    mixture="compiled",
-    attention="newest",
-    overlap_tensor=0,
-    skips_last_product=1,
-    captured="step",
-)
-EAGER = TrainingSoftware(
-    id="PyTorch, eager",
-    dense="eager",
-    mixture="eager",
-    attention="newest",
-    overlap_tensor=0,
-    skips_last_product=1,
-    captured="none",
-    layers=HF_SDPA,
-    loss="separate",
-)
-INTERNEVO = TrainingSoftware(
-    id="InternEvo",
-    dense="internevo",
-    mixture="internevo",
-    attention="fa2",
-    overlap_tensor=0,
-    skips_last_product=1,
-    captured="none",
-    overlap=0.5,
-)
+def _read(row: Mapping[str, str]) -> TrainingSoftware:
+    flags = {name: row[name] == "1" for name in ("weighs_inside", "regathers")}
+    known: dict[str, Any] = {**row, **flags, "overlap": number(row["overlap"])}
+    known["skips_last_product"] = whole(row["skips_last_product"])
+    known["overlap_tensor"] = whole(row["overlap_tensor"]) if row["overlap_tensor"] else None
+    known |= {"layers": IMPLEMENTATIONS[row["layers"]], "loss": row["loss"] or None}
+    return TrainingSoftware(**known)
 
-JAX = TrainingSoftware(
-    id="MaxText (JAX)",
-    dense="jax",
-    mixture="jax",
-    attention="newest",
-    overlap_tensor=None,
-    skips_last_product=1,
-    captured="step",
-)
 
-SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
-    {software.id: software for software in (MEGATRON, MEGATRON_TUNED, COMPILED, EAGER, INTERNEVO, JAX)}
-)
+SOFTWARE: Mapping[str, TrainingSoftware] = {row["id"]: _read(row) for row in read_rows("training_software")}
 """Every software by its name."""
+
+MEGATRON, MEGATRON_TUNED, COMPILED, EAGER, INTERNEVO, JAX = SOFTWARE.values()
 
 USUAL_SOFTWARE = MEGATRON.id
 

@@ -20,7 +20,7 @@ from core.sources import OWN_CONSTRUCTION
 from core.step_time.formulas import constants_of, family_of
 from core.step_time.running import COMPILED, EAGER, Running, StepTime, usual_kernel
 from core.step_time.step import step_time
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes
 from core.training.activations.tensors import FUSED, HF_SDPA
 from core.training.device.buffers import device_bytes
 from core.training.device.inputs import usual
@@ -96,7 +96,7 @@ def predict_layer(
 
     def activations() -> float:
         kind = "experts" if shape.experts else "dense"
-        return float(layer_activation_bytes(spec_of(shape), how, layout, shape.seq_len, kind=kind))
+        return float(layer_activation_bytes(spec_of(shape), layout, StepSettings(shape.seq_len, how), kind))
 
     time, two = step(1), step(2)
     policy, optimizer = usual(None, None)

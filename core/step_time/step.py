@@ -201,35 +201,12 @@ def step_over(
 
     Fields of the layout broadcast against each other as they are: what depends on few of them stays small.
     """
-    c = constants or constants_of(family_of(cluster.accelerator))
-    parts, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
-    parts["jitter"] = added_up(parts.values()) * jitter
-    if all(np.ndim(value) == 0 for value in parts.values()):
-        parts = {name: float(value) for name, value in parts.items()}
-    return StepTime(**parts)
-
-
-def _parts(
-    spec: TransformerSpec,
-    cluster: Cluster,
-    layout: Layout,
-    states: States,
-    seq_len: Counts,
-    running: Running,
-    how: Implementation,
-    rates: Rates | None,
-    c: Constants,
-) -> tuple[dict[str, Any], Any]:
-    """Every part of the step but its jitter, and what share of them that is."""
-    speeds = speeds_of(cluster, running, c, rates)
+    c, how = constants or constants_of(family_of(cluster.accelerator)), implementation
+    speeds, d = speeds_of(cluster, running, c, rates), degrees_of(layout)
     speeds = speeds.in_fp32() if how.in_fp32 else speeds
-    d = degrees_of(layout)
     with np.errstate(invalid="ignore", divide="ignore"):
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
-        parts = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
-    accelerators = d.tensor * d.pipeline * d.context * d.data
-    beside = contention_share.over(share=c.contention, accelerators=accelerators)
-    return parts, beside + jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
+        return _step(spec, d, seq_len, running, speeds, c, states, how, layer)
 
 
 def _step(
@@ -242,11 +219,8 @@ def _step(
     states: States,
     how: Implementation,
     layer: LayerTime,
-) -> dict[str, Any]:
-    """Every part of the step but its jitter.
-
-    A stage's parts are those of a mean stage; what the fullest has more is a wait.
-    """
+) -> StepTime:
+    """Every part of the step. A stage's parts are those of a mean stage; what the fullest has more is a wait."""
     work = layer_work(spec, how, BITS[running.dtype] / 8)
     p, v, many = d.pipeline, d.interleave, d.micro_batches
     each = many * (work.layers / p)
@@ -281,7 +255,13 @@ def _step(
     factor = factors.get(running.software)
     if factor is not None:
         parts = {name: factor * value for name, value in parts.items()}
-    return parts
+    accelerators = d.tensor * p * d.context * d.data
+    beside = contention_share.over(share=c.contention, accelerators=accelerators)
+    nodes = np.maximum(1.0, accelerators / speeds.domain)
+    parts["jitter"] = added_up(parts.values()) * (beside + jitter_share.over(share=c.jitter, nodes=nodes))
+    if all(np.ndim(value) == 0 for value in parts.values()):
+        parts = {name: float(value) for name, value in parts.items()}
+    return StepTime(**parts)
 
 
 def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:

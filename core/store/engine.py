@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.limits import limit
@@ -26,8 +24,6 @@ WAIT_S = 5
 """Seconds that a write waits for that of another process."""
 
 _WRITES = "writes"
-
-_Result = TypeVar("_Result")
 
 _SQLITE = {
     "SQLITE_BUSY": "store.error.locked",
@@ -86,82 +82,11 @@ def place_of(engine: Engine) -> str:
     return f"PostgreSQL, {url.database} on {url.host or 'this machine'}"
 
 
-def in_database(engine: Engine, act: Callable[[Connection, bool], _Result], *, writes: bool = False) -> _Result:
-    """What ``act`` gives. Raises `StoreError` for whatever the database refuses.
-
-    In SQLite it is one transaction; in PostgreSQL each statement of it is, so that what belongs together is one. A
-    connection of the pool may have died meanwhile: ``act`` is then done once more, on another one, with True. What it
-    sent before may have been done all the same.
-    """
-    if engine.dialect.name != "postgresql":
-        with transaction(engine, writes=writes) as connection:
-            return act(connection, False)
-    with _faults(engine):
-        try:
-            with engine.connect() as connection:
-                return act(connection, False)
-        except DBAPIError as problem:
-            if not problem.connection_invalidated:
-                raise
-        with engine.connect() as connection:
-            return act(connection, True)
-
-
 @contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
     """Open a transaction. Raises `StoreError` for errors of the database."""
-    options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
-    if file := _FILES.get(engine):
-        file.follow(engine)
-    with _faults(engine), engine.connect().execution_options(**options) as connection, connection.begin():
+    with _faults(engine), engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
         yield connection
-
-
-class _File:
-    """The file of SQLite that an engine has open. A file of another number at its path is another database."""
-
-    def __init__(self, path: Path, prepare: Callable[[Engine], None]) -> None:
-        self._path, self._prepare = path, prepare
-        self._number, self._lock = self._here(), Lock()
-
-    def follow(self, engine: Engine) -> None:
-        """Open the file at the path, prepared, if the open one was removed or replaced. SQLite would write into the
-        removed one, which nobody can open again. Raises `StoreError`."""
-        if self._here() == self._number:
-            return
-        with self._lock:
-            if self._here() == self._number:
-                return
-            _LOG.warning("The file of the database was removed or replaced, so it is opened anew: %s", self._path)
-            with suppress(SQLAlchemyError, sqlite3.Error), closing(engine.raw_connection()) as old:
-                # Its log lies beside the new file, which SQLite would take it for.
-                old.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            engine.dispose()
-            there = make_engine(self._path)
-            try:
-                self._prepare(there)
-            finally:
-                there.dispose()
-            self._number = self._here()
-
-    def _here(self) -> tuple[int, int] | None:
-        with suppress(OSError):
-            status = self._path.stat()
-            return status.st_dev, status.st_ino
-        return None
-
-
-_FILES: WeakKeyDictionary[Engine, _File] = WeakKeyDictionary()
-
-
-def follow_file(engine: Engine, prepare: Callable[[Engine], None]) -> None:
-    """From now on, open the file at the engine's path again whenever it was removed or replaced.
-
-    Args:
-        prepare: What brings the file there to the version of this code.
-    """
-    if (path := _path_of(engine.url)) is not None:
-        _FILES[engine] = _File(path, prepare)
 
 
 def _path_of(url: URL) -> Path | None:
@@ -196,6 +121,15 @@ def _meaning(problem: SQLAlchemyError) -> Message:
     return pick_message(found, wait=float(WAIT_S))
 
 
+def _inode(path: Path | None) -> tuple[int, int] | None:
+    """Return what tells a file from another one at its path; None for no file."""
+    with suppress(OSError):
+        if path:
+            status = path.stat()
+            return status.st_dev, status.st_ino
+    return None
+
+
 def _lower(text: object) -> object:
     return text.lower() if isinstance(text, str) else text
 
@@ -210,12 +144,20 @@ def _sqlite(url: URL) -> Engine:
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+    def connected(connection: Any, record: Any) -> None:  # pyright: ignore[reportUnusedFunction]
         connection.isolation_level = None  # transactions begin where SQLAlchemy begins them, those of a migration too
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a broken row hides no others
         connection.create_function("lower", 1, _lower, deterministic=True)  # SQLite's own knows no letter beyond z
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
+        record.info["file"] = _inode(path)
+
+    @event.listens_for(engine, "checkout")
+    def taken(connection: Any, record: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        if record.info["file"] != _inode(path):  # it was removed or replaced: the one at the path is opened
+            with suppress(sqlite3.Error):  # whose log would be taken for that of the new file
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raise InvalidatePoolError
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -232,9 +174,9 @@ def _postgresql(url: URL) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         hide_parameters=True,  # names and notes stay out of the log
         connect_args={"connect_timeout": WAIT_S, "options": patience},
-        isolation_level="AUTOCOMMIT",  # `in_database` needs no BEGIN and COMMIT, each of which is a way there and back
         # All are kept: the server starts a process for each new one. The last one used goes first, so that there are
-        # no more of them than were needed at once; nobody asks whether it is alive, `in_database` finds out.
+        # no more of them than were needed at once. One that has died meanwhile is replaced.
+        pool_pre_ping=True,
         pool_size=limit("database_connections"),
         max_overflow=0,
         pool_use_lifo=True,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, Json, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, Json, ValidationError
 
 from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
@@ -41,7 +41,7 @@ class _PlanRow(BaseModel):
     texts: Json[dict[str, str]] = Field(default_factory=dict[str, str])
     form_version: Annotated[int, Field(ge=1)] = LINK_VERSION
     results: Json[dict[str, float]] = Field(default_factory=dict[str, float])
-    kind: EntryKind = "plan"
+    kind: Annotated[EntryKind, BeforeValidator(lambda kind: "decision" if kind == "calendar" else kind)] = "plan"
     knowledge: RowText = ""
     made: Moment = 0
     changed: Moment = 0

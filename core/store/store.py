@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 
 from core.data_version import data_version
 from core.limits import limit
 from core.messages import message
 from core.planning.comparison.entry import Entry, EntryKind
-from core.store.engine import follow_file, in_database, make_engine, name_of, place_of
+from core.store.engine import make_engine, name_of, place_of, transaction
 from core.store.errors import Conflict, StoreError
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, PlanPage, SavedPlan
-from core.store.revisions import added, altered
 from core.store.rows import (
     cleaned,
     columns,
@@ -36,9 +33,6 @@ from core.store.rows import (
 from core.store.tables import CHANGES, COMMENTS, PLANS
 
 _Result = TypeVar("_Result")
-_ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))
-_RACES = 20
-"""Times that another user may change a plan between being read and written here."""
 
 
 class Store:
@@ -58,7 +52,6 @@ class Store:
         result = cls(make_engine(address))
         try:
             migrate(result._engine)
-            follow_file(result._engine, migrate)
         except StoreError:
             result.close()
             raise
@@ -84,9 +77,9 @@ class Store:
         per_page: int = 20,
         kind: EntryKind = "plan",
     ) -> PlanPage:
-        """Return plans or calendars with every word of ``text`` and every tag, newest change first. page: from 1."""
+        """Return plans or decisions with every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
-        where = [c.archived == int(archived), c.kind == kind]
+        where = [c.archived == int(archived), c.kind.in_((kind, "calendar") if kind == "decision" else (kind,))]
         where += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
         where += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
         size = max(1, min(per_page, limit("plans_listed")))
@@ -183,18 +176,16 @@ class Store:
     def forget(self, id: str) -> None:
         """Delete an archived plan and its history."""
         gone = delete(PLANS).where(PLANS.c.id == id, PLANS.c.archived == 1)  # the database deletes its history with it
-
-        def delete_archived(connection: Connection, again: bool) -> None:
-            if not connection.execute(gone).rowcount and not (again and _there(connection, id) is None):
+        with transaction(self._engine, writes=True) as connection:
+            if not connection.execute(gone).rowcount:
                 _row(connection, id)
                 raise StoreError(message("store.error.not_archived"))
-
-        in_database(self._engine, delete_archived, writes=True)
 
     # ------------------------------------------------------------------------------------------ within
 
     def _read(self, act: Callable[[Connection], _Result]) -> _Result:
-        return in_database(self._engine, lambda connection, _: act(connection))
+        with transaction(self._engine) as connection:
+            return act(connection)
 
     def _insert(self, row: dict[str, Any], owner: str) -> SavedPlan:
         now = self._clock()
@@ -202,13 +193,16 @@ class Store:
         full = {**row, **fresh, "owner": cleaned(owner, limit("plan_owner"))}
         plan = read_plan(full)
         full["searched"] = searched(plan)
-        if not self._write(full, lambda connection: added(connection, full, _audited(plan.owner, ()))):
-            raise StoreError(message("store.error.many", most=float(limit("saved_plans"))))
+        with transaction(self._engine, writes=True) as connection:
+            if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= limit("saved_plans"):
+                raise StoreError(message("store.error.many", most=float(limit("saved_plans"))))
+            connection.execute(insert(PLANS), full)
+            _add_change(connection, full, plan.owner, ())
         return plan
 
     def _change(self, id: str, given: dict[str, Any], who: str, revision: int | None = None) -> SavedPlan:
-        for _ in range(_RACES):
-            row = self._read(lambda connection: _row(connection, id))
+        with transaction(self._engine, writes=True) as connection:
+            row = _row(connection, id, lock=True)
             old = read_plan(row)
             if revision not in (None, old.revision):
                 raise Conflict(old)
@@ -222,48 +216,30 @@ class Store:
             now = max(self._clock(), _microseconds(old) + 1)
             changed = {**given, "changed": now, "revision": old.revision + 1}
             new = read_plan({**row, **changed})
-            changed["searched"] = searched(new)
-            act = partial(altered, id=id, seen=row["revision"], new=changed, history=_audited(who, edits))
-            if self._write({**row, **changed}, act):
-                return new
-        raise StoreError(message("store.error.races"))
-
-    def _write(self, row: Mapping[str, Any], act: Callable[[Connection], bool]) -> bool:
-        """Return whether ``act`` wrote ``row``. If it is repeated after a lost connection, the first time may have
-        reached the database."""
-
-        def write(connection: Connection, again: bool) -> bool:
-            done = False
-            try:
-                done = act(connection)
-            except IntegrityError:  # of a new plan, whose id is its own: it is there
-                if not again:
-                    raise
-            return done or (again and _there(connection, row["id"]) == row)
-
-        return in_database(self._engine, write, writes=True)
+            connection.execute(update(PLANS).where(PLANS.c.id == id).values(**changed, searched=searched(new)))
+            _add_change(connection, {**row, **changed}, who, edits)
+        return new
 
 
 def _rows(connection: Connection, wanted: Select[Any]) -> list[dict[str, Any]]:
     return [dict(row) for row in connection.execute(wanted).mappings()]
 
 
-def _there(connection: Connection, id: str) -> dict[str, Any] | None:
-    row = connection.execute(_ONE, {"one": id}).mappings().first()
-    return None if row is None else dict(row)
-
-
-def _row(connection: Connection, id: str) -> dict[str, Any]:
-    row = _there(connection, id)
+def _row(connection: Connection, id: str, *, lock: bool = False) -> dict[str, Any]:
+    """Return a plan's row. lock: nobody else changes it before the transaction ends."""
+    wanted = select(PLANS).where(PLANS.c.id == id)
+    row = connection.execute(wanted.with_for_update() if lock else wanted).mappings().first()
     if row is None:
         raise StoreError(message("store.error.missing"))
-    return row
+    return dict(row)
 
 
-def _audited(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
-    """Return the columns of a change in the history."""
+def _add_change(connection: Connection, row: dict[str, Any], who: str, edits: tuple[Edit, ...]) -> None:
+    """Write a change of ``row`` into the history."""
     text = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
-    return {"who": cleaned(who, limit("plan_owner")), "edits": text}
+    told = {"who": cleaned(who, limit("plan_owner")), "edits": text}
+    line = {"plan": row["id"], "revision": row["revision"], "changed": row["changed"], **told}
+    connection.execute(insert(CHANGES), line)
 
 
 _COPY = " (copy)"

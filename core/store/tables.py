@@ -26,7 +26,7 @@ PLANS = Table(
     Column("knowledge", Text, nullable=False),
     Column("results", Text, nullable=False),
     Column("texts", Text, nullable=False),  # JSON in ASCII, which carries any text into any database and back
-    Column("kind", String(16), nullable=False, server_default="plan"),  # or "calendar"
+    Column("kind", String(16), nullable=False, server_default="plan"),  # or "decision", once "calendar"
     Index("plans_newest", "archived", "changed", "id"),
     Index("plans_tags", "archived", "tags"),
 )

@@ -12,7 +12,6 @@ import streamlit as st
 
 from core.budget.equations import BudgetError
 from core.messages import message
-from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import estimate
 from core.planning.form.layout import BATCH, LAYING
 from core.planning.form.plan_form import ACCELERATOR, ACCELERATOR_FIELDS
@@ -25,7 +24,6 @@ from core.training.trained import EVERYTHING
 from core.views.plan import text as plan_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import CALENDAR
 
 _ENTERED = "plan:entered"
 """Where session state has, by accelerator, the texts that were entered for one that is not the plan's now."""
@@ -38,10 +36,7 @@ _SAID = "plan:set aside"
 
 
 def set_aside(inputs: Inputs, before: str, after: str, *, restore: bool = True) -> None:
-    """In a callback: set aside what was entered for the accelerator ``before``, and restore what was for ``after``.
-
-    Calendar's prices of accelerators are among it.
-    """
+    """In a callback: set aside what was entered for the accelerator ``before``, and restore what was for ``after``."""
     if before == after:
         return
     entered: dict[str, dict[str, str]] = st.session_state.setdefault(_ENTERED, {})
@@ -50,10 +45,6 @@ def set_aside(inputs: Inputs, before: str, after: str, *, restore: bool = True) 
     old = {field.id: text for field in ACCELERATOR_FIELDS if (text := inputs.now(field.id)) != field.default}
     for name in texts.keys() - {ACCELERATOR.id}:
         inputs.put(name, texts[name])
-    for field in (RESERVED, CAPITAL):
-        on_calendar = {CALENDAR.prefix: back[field.id]} if field.id in back else {}
-        if text := inputs.set_everywhere(field.id, on_calendar).get(CALENDAR.prefix):
-            old[field.id] = text
     entered[before] = old or entered.get(before, {})  # which waits where a cell of a sweep brought its accelerator
     st.session_state[_SAID] = texts, plan_text.set_aside(before, after, old, back)
 

@@ -105,10 +105,10 @@ def _array(values: np.ndarray) -> Any:
 
 
 SCALE = 2
-"""By how much type, marks and lines of a figure are larger on a projector: its smallest type, 12 px, becomes 24."""
+"""By how much type, marks and lines of a figure are larger on a projector."""
 
-LEAST = 24
-"""Pixels of the smallest type there, wherever a figure has smaller than 12."""
+LEAST = 27
+"""Pixels of the smallest type there on 1280 × 720, which is 40 on 1920 × 1080."""
 
 _LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
 _RAISED = re.compile(r"<sup>([\d+−-]+)</sup>")

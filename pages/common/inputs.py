@@ -21,8 +21,8 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.fields import LINK_VERSION, SHARED, VERSION, Field, Form, ParsedForm, as_typed, query_of, read_version, switch
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.comparison.entry import EntryKind
-from core.units import QuantityError
 from pages.common import comparison_list, widgets
 from pages.common.guard import guarded
 from pages.common.registry import PAGES, PageSpec
@@ -35,11 +35,14 @@ _LAST_PAGE = "inputs:last"
 _FIRST_TEXTS = "inputs:first"
 """Where session state has, by key, what a widget began with, which is part of what it is."""
 
-HELD: Mapping[EntryKind, str] = {"plan": "plan:saved", "calendar": "calendar:saved"}
-"""Where session state has the saved plan that one works on, which is the same on all pages, and the saved calendar."""
+HELD: Mapping[EntryKind, str] = {"plan": "plan:saved", "decision": "decision:saved"}
+"""Where session state has the saved plan that one works on, which is the same on all pages, and the saved decision."""
 
 PLAN_TEXTS = "plan:texts"
 """Where session state has, by id, the texts of the plan that one is working on, the same on all pages."""
+
+PACKED = "d"
+"""The parameter of a link that carries all fields of a page, or names where they are saved."""
 
 _FOUND_TEXTS = "plan:found"
 """Where session state has what the page that is left has found, for the next one."""
@@ -61,12 +64,16 @@ class PresetButton:
 class Inputs:
     """The inputs of one page in one run. Collects every field so that the permalink can name them all.
 
-    form: what the page asks, read at once; pages without one read each field where they draw it.
+    form: what the page asks, read at once; pages without one read each field where they draw it. packed: what a link
+    says of all fields in one parameter, where it does not spell them out.
     """
 
-    def __init__(self, page: PageSpec, form: Form | None = None) -> None:
+    def __init__(
+        self, page: PageSpec, form: Form | None = None, packed: Callable[[Mapping[str, str]], str] | None = None
+    ) -> None:
         self.page = page
         self.form = form or Form(page.prefix, ())
+        self._packed = packed
         self.address_texts: dict[str, str] = {}
         """Key in the address → text, of every field."""
         self._field_texts: dict[str, str] = {}
@@ -135,7 +142,7 @@ class Inputs:
         ]
         texts |= {name: reading.texts[name] for name in overruled}
         cap, fields = limit("spec_chars"), self.form.fields
-        self._keep({field.id: texts.get(field.id, field.default)[:cap] for field in fields})
+        self._keep({field.id: texts.get(field.id, field.default)[: max(cap, field.max_chars)] for field in fields})
         # On another page a field is another widget, which Streamlit gives what it holds only if it is told.
         for name in self._in_state if arrived else self._in_state.intersection(overruled):
             self.put(name, texts.get(name, self.form[name].default))
@@ -399,4 +406,5 @@ class Inputs:
 
     def query(self) -> str:
         """The query string that spells out every field, the version, and the plans to compare."""
-        return query_of(self.address_texts | comparison_list.in_link(self.page))
+        fields = {PACKED: self._packed(self.reading.texts)} if self._packed else self.address_texts
+        return query_of(fields | comparison_list.in_link(self.page))

@@ -34,7 +34,7 @@ from core.views.plan.text_rates import rates_text, usual_network, usual_node
 from core.wording import price
 from pages.common import comparison_list, field_changes, show
 from pages.common.inputs import PLAN_TEXTS, Inputs
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEASURE, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, HOME, MEASURE, MEMORY, PageSpec
 from pages.common.saving import Held, held, hold, name_of, saving, take_up_held
 from pages.common.shape import adopt_built, own_model, own_shape, read_pasted
 from pages.common.theme import projecting
@@ -109,6 +109,12 @@ _ANSWERED: Mapping[str, tuple[Field, ...]] = {
 }
 """What can be found → the fields whose place the answer takes."""
 
+_WALL: Mapping[str, tuple[Field, ...]] = {
+    COMPUTE.id: (plan_form.COUNT, plan_form.MFU, plan_form.TRAINED),
+    MEMORY.id: (training.POLICY, layout.BATCH, plan_form.SEQ_LEN),
+}
+"""Page → its fields on a projector, of which the first two that are asked are drawn."""
+
 _PAST, _NOW = "plan:past", "plan:now"
 """Where session state has the plans before this one, and this one: texts, the saved plan that it is, and what pages had
 of their own, by field and prefix, that a click took away with the plan."""
@@ -173,13 +179,19 @@ def draw(page: PageSpec, head: show.Head) -> None:
     with st.sidebar:
         bar = st.container(key="np-plan", gap=None)
         adopt_built()
-        inputs = Inputs(page, form.FORM)
+        problems: list[str] = form.open_link() if hasattr(form, "open_link") else []
+        inputs = Inputs(page, form.FORM, getattr(form, "packed", None))
+        inputs.errors.extend(problems)
         _HERE.set(PageRun(inputs, head, bar, getattr(form, "PAGE_PRESETS", {})))
-        if projecting():
+        if not projecting():
+            _remember(st.session_state[PLAN_TEXTS])
+            with show.guarded(message("sidebar.plan")):
+                _fields(inputs, plan_of(inputs.reading))
             return
-        _remember(st.session_state[PLAN_TEXTS])
-        with show.guarded(message("sidebar.plan")):
-            _fields(inputs, plan_of(inputs.reading))
+    with st.container(key="np-wall", horizontal=True):
+        plan = plan_of(inputs.reading)
+        for one in [one for one in _WALL.get(page.id, ()) if one not in _hidden(inputs, plan)][:2]:
+            inputs.draw(one)
 
 
 def _fields(inputs: Inputs, plan: Plan) -> None:
@@ -222,13 +234,17 @@ def _fields_of(row: Field | tuple[Field, ...]) -> tuple[Field, ...]:
     return row if isinstance(row, tuple) else (row,)
 
 
-def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
-    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
-    takes."""
+def _hidden(inputs: Inputs, plan: Plan) -> list[Field]:
     hidden = list(_ANSWERED.get(plan.find, ()) if inputs.page == COMPUTE else ())
     hidden += [] if plan.typed_mfu else [plan_form.MFU_KIND]
     hidden += [plan_form.PARAMETERS] if plan.catalog_model or plan.lacks_model else []
-    hidden += [layout.BATCH] if plan.own_layout and plan.layout.micro_batches else []  # which decide the batch
+    return hidden + ([layout.BATCH] if plan.own_layout and plan.layout.micro_batches else [])  # which decide the batch
+
+
+def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
+    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
+    takes."""
+    hidden = _hidden(inputs, plan)
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in hidden]
         if not asked:
@@ -318,7 +334,7 @@ def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
 def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | None:
     """What can be done with the plan of ``texts``; the current preset, each of which names every field of a plan.
 
-    kind: what “Save” keeps: the plan, or the calendar of the whole page.
+    kind: what “Save” keeps: the plan, or the decision of the whole page.
     """
     now = page_run()
     inputs = now.inputs
@@ -356,7 +372,7 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
                 disabled=not st.session_state.get(_PAST),
             )
             st.button(message("sidebar.new"), key="plan:new", on_click=anew, type="tertiary")
-            saving(inputs, inputs.reading.texts if kind == "calendar" else texts, kind)
+            saving(inputs, inputs.reading.texts if kind == "decision" else texts, kind)
             # The plan is taken where it is drawn: a callback would have that of before a field just changed.
             if st.button(
                 message("sidebar.compare"), key="plan:add", type="tertiary", help=message("sidebar.compare_help")
@@ -378,27 +394,20 @@ def draw_limits(inputs: Inputs) -> None:
         within = within_as_deadline(inputs.reading) if asks else {}
         report = limit_report(a)
         line = text_limits.limits_line(a, report)
-        way = which_pool(inputs, report.checks if report.entered else (), within, a)
+        way = way_to_decide(inputs, report.checks if report.entered else (), within, a)
         if line or way:
             show.note(line, way)
 
 
-WHICH_POOL = "which"
-"""The panel of Calendar that holds the team's pools against each other."""
-
-
-def which_pool(
+def way_to_decide(
     inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: PlanEstimate | None = None
 ) -> show.Html | None:
-    """A link to the pools of the team held against each other for the plan, where it misses what others may keep, can
-    well miss its deadline, or asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was
-    found is linked."""
+    """A link to the plan on other offers, where it misses a limit that others may meet, can well miss its deadline, or
+    asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was found is linked."""
     asks = (doubtful(check) or (check.met is False and check.id not in ("memory", "host")) for check in checks)
     if not within and not any(asks):
         return None
-    texts = inputs.reading.texts if inputs.page == CALENDAR else link_texts(inputs.reading.texts, a)
-    texts = {**texts, **(within or {}), WHICH_POOL: "true"}
-    return show.link(message("plan.link.pools"), CALENDAR, texts, at=WHICH_POOL)
+    return show.link(message("plan.link.decide"), DECIDE, {**link_texts(inputs.reading.texts, a), **(within or {})})
 
 
 def _examples(now: PageRun) -> str | None:
@@ -437,6 +446,6 @@ def _last_valid(inputs: Inputs) -> None:
 
 def _without_model(inputs: Inputs) -> None:
     """A page whose plan has a model of its own that has not been read: what to do."""
-    draw_actions(link_texts(inputs.reading.texts), "calendar" if inputs.page == CALENDAR else "plan")
+    draw_actions(link_texts(inputs.reading.texts), "decision" if inputs.page == DECIDE else "plan")
     show.answer(*plan_text.NO_MODEL)
     show.footer(inputs)

@@ -14,46 +14,31 @@ from core.lecture.deck import DeckError
 from core.messages import message
 from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
-from pages.common.registry import (
-    CALENDAR,
-    COMPARE,
-    COMPUTE,
-    EXERCISES,
-    FLOATS,
-    GLOSSARY,
-    HOME,
-    LECTURE,
-    MEASURE,
-    MEMORY,
-    PAGES,
-    PARALLEL,
-    SAVED,
-    TENSORS,
-    WHAT_IF,
-    PageSpec,
-)
+from pages.common.registry import GLOSSARY, HOME, PAGES, PageSpec
 from pages.common.slides import Slides, deck_slide, offer_return, slides, steps_html, turn
 from pages.common.theme import PROJECTOR, projecting
 
 PICTURES: Mapping[str, str] = {
-    FLOATS.id: ".st-key-floats-bits, .st-key-floats_formula *, .st-key-floats_beside *",
-    TENSORS.id: ".st-key-t-storage",
-    LECTURE.id: ":has(.np-tabled)",
-    EXERCISES.id: ".st-key-exercises-questions *",
-    GLOSSARY.id: ":has(.np-glossary)",
-    COMPUTE.id: ".st-key-compute-answer",
-    MEMORY.id: ".st-key-memory-bars",
-    PARALLEL.id: ".st-key-parallel-picture",
-    WHAT_IF.id: ".st-key-what_if-grid",
-    COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
-    CALENDAR.id: ".st-key-calendar-bars",
-    SAVED.id: ":has(.np-tabled), :has(.np-next-page)",
-    MEASURE.id: ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
+    "floats": ".st-key-floats-bits, .st-key-floats_formula *, .st-key-floats_beside *",
+    "tensors": ".st-key-t-storage",
+    "lecture": ":has(.np-tabled)",
+    "exercises": ".st-key-exercises-questions *",
+    "glossary": ":has(.np-glossary)",
+    "compute": ".st-key-compute-answer",
+    "memory": ".st-key-memory-bars",
+    "parallel": ".st-key-parallel-picture",
+    "what_if": ".st-key-what_if-grid",
+    "compare": ".st-key-compare-bars, .st-key-k_examples",
+    "decide": ".st-key-decide-matrix",
+    "saved": ":has(.np-tabled), :has(.np-next-page)",
+    "measure": ":has(.np-tabled), .st-key-measure-rates, .st-key-measure-live",
 }
-"""Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
+"""Id of a page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 
-_TYPED: Mapping[str, str] = {FLOATS.id: ", .st-key-f_x"}
-"""Page → its field that can be typed in on the wall, beside the page's name."""
+_ASKED = "".join(
+    f", .st-key-{key}" for key in ("np-wall *", "f_x", "f_fmt", "f_more", "f_custom", "f_out", "t_shape", "t_dtype")
+)
+"""The fields that can be changed on a slide, in the bar or under it."""
 
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
@@ -61,13 +46,10 @@ _ROOM = 432
 _PANEL_ROOM = 466
 """The same in a panel, over which stand four lines of the smallest type."""
 
-_OPENING: Mapping[str, str] = {HOME.id: "long"}
-"""Page of several answers → the part that stands for it."""
-
 _CHARTS = frozenset(
     (
         *("home:answer", "home:memory", "compute:answer", "memory:bars", "parallel:picture"),
-        *("compare:bars", "calendar:bars", "measure:rates", "measure:live"),
+        *("compare:bars", "measure:rates", "measure:live"),
     )
 )
 """Keys of the charts that are a page's picture."""
@@ -100,7 +82,7 @@ def part_shown(page: PageSpec) -> str:
     """The key of the part that a link names or the page opens with; empty for the page as a whole."""
     part = st.query_params.get(LANDS_AT, "")
     is_part = part.startswith(f"{page.prefix}_") and _PART.fullmatch(part) and page is not GLOSSARY
-    return part if is_part else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
+    return part if is_part else f"{page.prefix}_long" if page is HOME else ""
 
 
 def bar(inputs: Inputs) -> Slides | None:
@@ -146,11 +128,10 @@ def room(key: str) -> int:
 
 def only(page: PageSpec, part: str) -> str:
     """The style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
-    whole = page.id in _OPENING
+    whole = page is HOME  # which has several answers, and shows the first
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
     text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
-    typed = "" if part else _TYPED.get(page.id, "")
-    selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text}{typed})"
+    selected = f":is(:has(.np-bar), :has(.np-error:not(.np-detour)), {answer}, {text}{_ASKED})"
     panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
     unheaded = f".stMain:has(.st-key-{part} .np-takeaway) .stElementContainer:has(.np-answer)"  # a panel says its own
     others = f", {unheaded}" if part and not whole else ""

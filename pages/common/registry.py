@@ -57,7 +57,7 @@ COMPUTE = PageSpec("compute", "compute-budget", "c", plans=True)
 MEMORY = PageSpec("memory", "training-memory", "m", plans=True)
 PARALLEL = PageSpec("parallel", "parallel-plan", "s", plans=True)
 WHAT_IF = PageSpec("what_if", "what-if", "w", plans=True)
-CALENDAR = PageSpec("calendar", "calendar", "y", plans=True)
+DECIDE = PageSpec("decide", "decide", "y", plans=True)
 COMPARE = PageSpec("compare", "compare", "k", plans=True)
 SAVED = PageSpec("saved", "saved-plans", "r")
 MEASURE = PageSpec("measure", "measure", "d")
@@ -65,7 +65,7 @@ MEASURE = PageSpec("measure", "measure", "d")
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE, EXERCISES, GLOSSARY),
-    "Plan": (COMPUTE, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR, SAVED),
+    "Plan": (COMPUTE, MEMORY, PARALLEL, WHAT_IF, DECIDE, COMPARE, SAVED),
     "Measure": (MEASURE,),
 }
 GROUP_TITLES: Mapping[str, str] = {
@@ -81,9 +81,14 @@ PAGE: Mapping[str, PageSpec] = {page.id: page for page in PAGES}
 """Each by its id."""
 
 
+OLDER: Mapping[str, PageSpec] = {"calendar": DECIDE}
+"""Addresses of pages that are no more → the page that answers them."""
+
+
 @cached("tables_kept")
 def _registered() -> Mapping[str, st.Page]:
-    return {p.id: st.Page(p.path, title=p.title, url_path=p.url_path, default=p.default) for p in PAGES}
+    now = {p.id: st.Page(p.path, title=p.title, url_path=p.url_path, default=p.default) for p in PAGES}
+    return now | {name: st.Page(p.path, title=p.title, url_path=name) for name, p in OLDER.items()}
 
 
 def registered() -> Mapping[str, st.Page]:

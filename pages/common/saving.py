@@ -25,7 +25,7 @@ from pages.common.registry import COMPUTE, SAVED, PageSpec
 from pages.common.server.sign_in import ask_name, who
 from pages.streamlit_patches import uninterrupted
 
-_ID, _REVISION = "r_plan", "r_rev"
+ID, REVISION = "r_plan", "r_rev"
 """Parameters of a link to a saved plan: which, and at what revision it was seen."""
 
 _NEW, _SAVE, _OVER, _COPY = "new", "save", "over", "copy"
@@ -37,56 +37,67 @@ def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
     """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
     unless another one is given."""
     texts = on_page(plan.entry, fill_answer=page != COMPUTE)
-    return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
+    return show.link(label or page.title, page, texts, {ID: plan.id, REVISION: str(plan.revision)})
 
 
 Held: TypeAlias = tuple[str, int] | None
 """The saved plan that one works on, and the revision at which it was seen; None where the plan is not saved."""
 
-_NAME = "plan:name"
+_ENTRY = "plan:entry"
 
 
 def held(kind: EntryKind = "plan") -> Held:
-    """The saved plan or calendar that one works on."""
+    """The saved plan or decision that one works on."""
     return st.session_state.get(HELD[kind])
 
 
 def hold(saved: Held, kind: EntryKind = "plan") -> None:
-    """Work on this saved plan or calendar from now on, or on none, also where the page is loaded again."""
+    """Work on this saved plan or decision from now on, or on none, also where the page is loaded again."""
     st.session_state[HELD[kind]] = saved
     if saved:
-        st.query_params.update({_ID: saved[0], _REVISION: str(saved[1])})
+        st.query_params.update({ID: saved[0], REVISION: str(saved[1])})
     else:
-        st.query_params.pop(_ID, None)
-        st.query_params.pop(_REVISION, None)
+        st.query_params.pop(ID, None)
+        st.query_params.pop(REVISION, None)
 
 
 def take_up_held(inputs: Inputs, kind: EntryKind) -> Held:
-    """The saved plan or calendar that one works on when a page begins: that of the link that opened it, else the same
+    """The saved plan or decision that one works on when a page begins: that of the link that opened it, else the same
     as before."""
     if inputs.linked or HELD[kind] not in st.session_state:
         # Taken up once: the address goes on saying what the page was opened with.
-        plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+        plan, revision = st.query_params.get(ID, ""), st.query_params.get(REVISION, "")
         known = revision.isascii() and revision.isdigit() and len(revision) < 10
         linked = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
         st.session_state[HELD[kind]] = linked
     saved = held(kind)
-    if saved and st.query_params.get(_ID) != saved[0]:
+    if saved and st.query_params.get(ID) != saved[0]:
         hold(saved, kind)
     return saved
 
 
 def name_of(saved: Held) -> str:
     """The name of a saved plan, empty where there is none or the database does not answer."""
-    if not saved:
-        return ""
-    known, name = st.session_state.get(_NAME, (None, ""))
+    entry = _entry_of(saved) if saved else None
+    return entry.name if entry else ""
+
+
+def saved_as(texts: Mapping[str, str], kind: EntryKind) -> str:
+    """The id of what one works on, if it was saved just so; else empty."""
+    saved = held(kind)
+    entry = _entry_of(saved) if saved else None
+    return saved[0] if saved and entry and dict(entry.reading.texts) == dict(texts) else ""
+
+
+def _entry_of(saved: tuple[str, int]) -> Entry | None:
+    """A saved plan as it was seen, read once; None where the database does not answer."""
+    known, entry = st.session_state.get(_ENTRY, (None, None))
     if known != saved:
-        name = ""
+        entry = None
         with suppress(StoreError):
-            name = plan_store().get(saved[0]).entry.name
-        st.session_state[_NAME] = (saved, name)
-    return name
+            entry = plan_store().get(saved[0]).entry
+        st.session_state[_ENTRY] = (saved, entry)
+    return entry
 
 
 @contextmanager
@@ -99,7 +110,7 @@ def refusals() -> Iterator[None]:
 
 
 def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -> None:
-    """The button that saves the plan or calendar of ``texts``, or its changes where one works on a saved one."""
+    """The button that saves the plan or decision of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
     with show.popover(message("saved.box"), key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
         if drawn.open or box.is_asked:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import streamlit as st
 
 from core.fields import SHARED
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.messages import message
 from core.models.building.events import Built, ModelRefused, counted, laid_out
@@ -20,7 +19,6 @@ from core.models.configs.custom import (
     about,
     about_built,
     about_counted,
-    about_saved,
     edited,
     read_config,
     read_model,
@@ -35,7 +33,7 @@ from core.models.spec_text import EXAMPLE, write_spec
 from core.planning.form.plan_form import MODEL_NAME, SEQ_LEN, SHAPE
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import data_folder
-from core.training.activations.stage import recorded_ratio
+from core.training.activations.stage import settled
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.server.visitor import visitor
@@ -49,6 +47,7 @@ _BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
 _SWITCHES = {
     "glu": message("sidebar.glu"),
     "tied_head": message("sidebar.tied_head"),
+    "tower": message("sidebar.tower"),
     "mtp_modules": message("sidebar.mtp"),
 }
 _SWITCH_HELP = {"mtp_modules": message("sidebar.mtp_help")}
@@ -86,7 +85,7 @@ def own_shape(inputs: Inputs) -> None:
                 if opened.open:
                     _config(inputs)
             if trouble := st.session_state.pop(_TROUBLE, ""):
-                inputs.fail(trouble, message("sidebar.shape_kept"))
+                inputs.fail(trouble, message("shape.unchanged"))
             show.note(about_counted(model.counted) if model.counted else " ".join(about(model.spec)))
 
 
@@ -95,7 +94,7 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
         value = st.session_state[inputs.key(f"e_{field}")]
         try:
             if field in _SWITCHES:
-                changed = replace(spec, **{field: int(value) if field == "mtp_modules" else value})
+                changed = replace(spec, **{field: int(value) if field in ("mtp_modules", "tower") else value})
             else:
                 changed = edited(spec, field, int(value or 0))
             st.session_state[inputs.key("shape")] = write_spec(changed)
@@ -112,6 +111,8 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
                 st.number_input(label, low, high, key=key, on_change=change, args=(field,), width=110)
             if fields is MIXTURE:
                 for field, label in _SWITCHES.items():
+                    if field == "tower" and not spec.tower:
+                        continue
                     key = inputs.key(f"e_{field}")
                     st.session_state[key] = bool(getattr(spec, field))
                     st.toggle(label, key=key, on_change=change, args=(field,), help=_SWITCH_HELP.get(field))
@@ -174,8 +175,8 @@ def _building(inputs: Inputs) -> None:
 
 @st.cache_resource
 def builder() -> BuildRunner:
-    """The one builder of models of this server, in line with those of the machine's other servers."""
-    return BuildRunner(WaitingLine(data_folder() / "building"))
+    """The one builder of models of this server, which takes turns with those of the machine's other servers."""
+    return BuildRunner(data_folder() / "building.lock")
 
 
 def _watch(shape: str, config: ConfigSaid | None) -> None:
@@ -192,8 +193,10 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
     elif isinstance(job.answer, Built) and (model := counted(job.answer)):
         if config and config.spec:
             show.note(about_built(config.spec, model))
+            _offer_tower(shape, config.spec, model.total)
             return
         spec = laid_out(job.answer)
+        spec = settled(spec) if spec else None
         if st.session_state.get(_TAKEN) != job.key:
             st.session_state[_TAKEN] = job.key
             st.session_state[_BUILT] = write_spec(spec) if spec else write_counted(model)
@@ -201,9 +204,10 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
         facts: list[str] = [about_counted(model), job.answer.shape_refused]
         if spec:
             facts = [message("shape.read_layers", made=model.made), *about(spec)]
-            facts += [] if spec.unmodelled else [about_saved(recorded_ratio(spec, job.answer.saved))]
             facts += [about_built(spec, model)] if parameters(spec).total < model.total else []
         show.good(" ".join(filter(None, [message("sidebar.built"), *facts])))
+        if spec:
+            _offer_tower(shape, spec, model.total)
     else:
         reason = message("sidebar.flops_not_counted")
         if isinstance(job.answer, ModelRefused):
@@ -215,3 +219,14 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
                 st.session_state[shape] = write_spec(draft)
 
             st.button(message("sidebar.use_draft"), on_click=use)
+
+
+def _offer_tower(shape: str, spec: TransformerSpec, total: int) -> None:
+    """A button that adds what a built model has beyond its text model."""
+    beyond = total - parameters(spec).total
+
+    def add() -> None:
+        st.session_state[shape] = write_spec(replace(spec, tower=beyond))
+
+    if beyond > 0:
+        st.button(message("sidebar.add_tower", parameters=float(beyond)), on_click=add, key="plan:tower")

@@ -24,16 +24,17 @@ from core.units import DURATIONS, QuantityText
 from core.views.common import markup
 from core.views.common.markup import around_quotation, literal, rich
 from core.views.common.palette import ROLES
-from pages.common import comparison_list, projector, tours
+from pages.common import comparison_list, projector
 from pages.common.components import copy_link
 from pages.common.derivation import step_markdown
 from pages.common.figures import enlarged, ready
 from pages.common.guard import guarded, guarded_page
 from pages.common.inputs import Inputs
-from pages.common.links import address
-from pages.common.registry import PageSpec
+from pages.common.links import LANDS_AT, address
+from pages.common.registry import GROUPS, PageSpec
 from pages.common.slides import on_a_slide, typed_plan
 from pages.common.theme import projecting
+from pages.common.tours import path_link
 
 TAKEN = "plan:taken"
 """Where session state counts the presets that were taken."""
@@ -80,21 +81,18 @@ class Head:
 
 
 def header(page: PageSpec) -> Head:
-    """Title, and in a box beside it what one learns here and the page's tour; a projector's bar takes its place."""
+    """Title, and in a box beside it what one learns here; a projector's bar takes its place."""
     if projecting():
         return Head()
-    at = st.query_params.get(tours.TOUR, "")
     with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
         st.title(page.h1, anchor=False, width="content")
         # Under another key it is drawn anew, which is closed.
         with st.popover(message("common.examples"), key=f"{page.id}:examples:{st.session_state.get(TAKEN, 0)}"):
             st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
             examples = st.container()
-            if not tours.at_stop(page, at):
-                st.html(tours.row(page))
+            if page in GROUPS["Learn"]:
+                st.html(path_link())
         question = st.container(key="np-question", horizontal=True, vertical_alignment="center", gap="xsmall")
-    if tours.at_stop(page, at):  # beside the page, whatever is shut
-        st.html(tours.row(page, at))
     return Head(examples, question)
 
 
@@ -455,7 +453,7 @@ def derive(explanations: Iterable[Explanation]) -> None:
 def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
     draw_problems(inputs, *(problem.field for problem in inputs.reading.problems))  # of fields that are folded away
-    key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
+    key, at = f"{inputs.page.id}:link", st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
     if on_a_slide(inputs.page):
         inputs.hand_on(typed_plan(inputs))  # other pages get what was typed
     inputs.finish()

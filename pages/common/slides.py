@@ -33,11 +33,18 @@ _GOOD = ":good"
 """How the keys end of what a page read last."""
 
 
+def _last_read(page: PageSpec) -> set[str]:
+    """Return the keys of what a page read last, which it shows where a field cannot be read."""
+    prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
+    return {str(key) for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_GOOD)}
+
+
 @dataclass(frozen=True, slots=True)
 class TypedPage:
     """A page as a visitor left it: by key what its fields hold and what is kept beside them, the parameters of its
     address that are no fields, and the plans of a comparison."""
 
+    page: PageSpec
     values: Mapping[str, object]
     address: Mapping[str, str]
     plans: Mapping[int, Entry] | None
@@ -46,17 +53,20 @@ class TypedPage:
     def on(cls, inputs: Inputs) -> TypedPage:
         """``inputs.page`` as it stands."""
         page, keys = inputs.page, {*inputs.address_texts, *(inputs.key(field.id) for field in inputs.form.fields)}
-        prefixes = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
-        good = {str(key) for key in st.session_state if str(key).startswith(prefixes) and str(key).endswith(_GOOD)}
+        good = _last_read(page)
         return cls(
+            page,
             inputs.folded()
-            | {str(key): st.session_state[key] for key in keys | good | set(HELD.values()) if key in st.session_state},
+            | {str(key): st.session_state[key] for key in keys | good if key in st.session_state}
+            | {key: st.session_state.get(key) for key in HELD.values()},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
             comparison_list.held() if page is COMPARE else None,
         )
 
     def put(self, *, address: bool = True) -> None:
         """In a callback: make it the page again; ``address``: also where the browser says that it is."""
+        for key in _last_read(self.page) - self.values.keys():
+            del st.session_state[key]
         for key, value in self.values.items():
             st.session_state[key] = value
         if self.plans is not None:
@@ -153,9 +163,10 @@ def offer_return(inputs: Inputs) -> None:
     """Let the switch return to the slide of this page that was left, unless its inputs have changed since."""
 
     def resume() -> None:
-        here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, None))
+        here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, {}))
         now = TypedPage.on(inputs)
-        if left == now.values and 0 < here < Slides(inputs, here, now).count:
+        unchanged = all(left.get(name, value) == value for name, value in now.values.items())  # of what both have
+        if unchanged and 0 < here < Slides(inputs, here, now).count:
             st.session_state[_STANDS] = {}
             Slides(inputs, 0, now).take(here)
 

@@ -14,11 +14,13 @@ import streamlit as st
 from core.fields import switch
 from core.limits import limit
 from core.messages import message
-from core.planning.comparison.comparison import suggested
+from core.planning.comparison.comparison import compare_plans, suggested
 from core.planning.comparison.entry import Entry, entry_of
+from core.planning.estimate import timed_estimate
+from core.planning.form.plan_form import plan_of
 from core.views.report.data import as_json
 from core.views.report.document import as_html
-from core.views.report.report import Report, report_of
+from core.views.report.report import Report
 from core.views.report.tables import as_csv, as_markdown
 from core.wording import cleaned
 from pages.common import show
@@ -85,7 +87,8 @@ def page_link(inputs: Inputs) -> str:
 
 
 def _report(entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> Report:
-    return report_of(entries, link, date.today(), base, of_layout=of_layout)
+    layout = timed_estimate(plan_of(entries[0].reading)) if of_layout else None
+    return Report(compare_plans(entries), link, date.today(), base, layout)
 
 
 def stem_of(name: str) -> str:

@@ -86,15 +86,15 @@ def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
     plans_shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(plans_shown)) - 1
-    with show.guarded(message("compute.section.answer")):
+    with show.guarded(message("common.answer")):
         show.answer(" ".join(text.answer(plans_shown, base)))
         for notice in text.notices(plans_shown):
             show.note(notice)
         checks = [check for plan in plans_shown for check in plan.limits]
-        which = plan_sidebar.which_pool(inputs, checks)
+        which = plan_sidebar.way_to_decide(inputs, checks)
         if which and all(all_met(plan.limits) is False for plan in plans_shown):
             show.note(which)
-    with show.guarded(message("compute.section.picture")):
+    with show.guarded(message("common.chart")):
         show.chart(bars(plans_shown, base, TOKENS), alt=plain(text.bars_alt(plans_shown, base)), key="compare:bars")
         columns(inputs, plans, base)
         _more_plans(inputs)

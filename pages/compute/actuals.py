@@ -8,12 +8,12 @@ import streamlit as st
 
 from core.budget.equations import BudgetError
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate
 from core.planning.form.whole_run import OWN_RUNS
-from core.units import QuantityError
 from core.views.actuals import text
 from core.views.actuals.charts import tokens_over_days
 from pages.common import show

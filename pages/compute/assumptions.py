@@ -7,9 +7,9 @@ import streamlit as st
 from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.plan import OWN_SHAPE
+from core.views.common.rows import cited, known
 from core.views.flops import text
 from core.views.hardware import text as hardware_text
-from core.wording import known
 from pages.common import show
 from pages.common.inputs import Inputs
 
@@ -18,18 +18,17 @@ def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:
-        show.note(text.proxy_text(model, a.middle.parameters))
+        show.note(text.proxy_text(model))
     for notice in text.active_counts(model):
         show.note(notice)
     headings, rows = text.parameter_rows(model)
     show.small_table(headings, rows, caption=message("flops.parameters.caption", model=model.name))
-    if a.stands_in or a.plan.model != OWN_SHAPE:
+    if not a.stands_in and a.plan.model != OWN_SHAPE:
         show.note(text.model_origin(model))
-        show.source(message("flops.parameters.source", source=model.source, known=known(model.confidence)))
+        show.source(cited(model.source, model.confidence))
     with st.container(key=inputs.key("peaks")):
         show.small_table(
-            (message("flops.peaks.dtype"), *hardware_text.peak_headings()),
-            hardware_text.peak_rows(device),
+            *hardware_text.peak_table(device),
             caption=message("flops.peaks.caption", device=device.name, known=known(device.confidence)),
             here=[name for name, _ in device.peaks].index(a.dtype),
         )

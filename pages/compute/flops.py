@@ -9,8 +9,7 @@ import streamlit as st
 from core.limits import cached
 from core.messages import message
 from core.models.attention_share import growth
-from core.models.flops import Attention, flops_per_token
-from core.models.layer_count import explain_count, scale_of
+from core.models.flops import Attention, flops_per_token, train_flop_by_layer
 from core.models.spec import TransformerSpec
 from core.planning.estimate import PlanEstimate
 from core.runs.conventions import which_mfu
@@ -27,33 +26,33 @@ from pages.compute.form import RATE
 def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """The panel's content."""
     spec, seq_len, attention, m = a.shape.spec, a.plan.seq_len, a.plan.attention, a.middle
-    scale = scale_of(spec, m.parameters)
     counted = flops_per_token(spec, seq_len, attention)
     if a.stands_in:
-        show.note(text.proxy_text(a.shape, a.middle.parameters))
-    show.takeaway(text.components_text(counted, scale))
-    show.chart(_parts(spec, seq_len, attention, scale), alt=text.components_alt(a.shape, counted), key="compute:bars")
+        show.note(text.proxy_text(a.shape))
+    show.takeaway(text.components_text(counted))
+    show.chart(_parts(spec, seq_len, attention), alt=text.components_alt(a.shape, counted), key="compute:bars")
     grown = growth(spec, seq_len, attention)
     show.takeaway(text.growth_text(grown))
-    show.chart(_sweep(spec, seq_len, attention, scale), alt=plain(text.growth_alt(grown)), key="compute:sweep")
+    show.chart(_sweep(spec, seq_len, attention), alt=plain(text.growth_alt(grown)), key="compute:sweep")
     with st.container(key=inputs.key("gap")):
         show.takeaway(text.gap_text(a.shape, seq_len, attention))
         rows, caption = text.gap_rows(a.shape, seq_len, attention), message("flops.gap.caption")
         show.small_table(text.gap_headings(), rows, caption=caption)
         for line in text.cautions(a.shape, seq_len):
             show.note(line)
-        show.small_table(text.rule_headings(), text.rule_rows(attention))
+        show.small_table(*text.rule_table(attention))
     inputs.draw(RATE, placeholder=message("flops.rate.placeholder", rate=a.middle.tokens_per_second))
     show.draw_problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
-    scores = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
+    scores = which_mfu(spec, seq_len, tokens_per_second=rate, **cluster)
     show.takeaway(text.scores_text(scores, rate))
-    show.small_table(text.score_headings(), text.score_rows(scores))
+    show.small_table(*text.score_table(scores))
     show.how(
         lambda: [
             *(s.explanation for s in scores),
-            *explain_count(spec, seq_len, attention, params=m.parameters, tokens=m.tokens),
+            train_flop_by_layer.explain(forward=counted.forward, tokens=m.tokens),
+            *(part.explain() for part in counted.parts),
             *grown.explain(),
         ],
         key="compute:flops:how",
@@ -62,10 +61,10 @@ def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
 
 
 @cached("arrays_kept")
-def _parts(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
-    return wire(flops_by_component(flops_per_token(spec, seq_len, attention), TOKENS, scale))
+def _parts(spec: TransformerSpec, seq_len: int, attention: Attention) -> dict[str, Any]:
+    return wire(flops_by_component(flops_per_token(spec, seq_len, attention), TOKENS))
 
 
 @cached("arrays_kept")
-def _sweep(spec: TransformerSpec, seq_len: int, attention: Attention, scale: float) -> dict[str, Any]:
-    return wire(sequence_sweep(growth(spec, seq_len, attention), TOKENS, scale))
+def _sweep(spec: TransformerSpec, seq_len: int, attention: Attention) -> dict[str, Any]:
+    return wire(sequence_sweep(growth(spec, seq_len, attention), TOKENS))

@@ -8,7 +8,7 @@ from core.messages import message
 from core.planning.actuals.log import read_log
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.presets import PRESETS
-from core.units import parse_quantity
+from core.quantities import parse_quantity
 from pages.common.plan_page.panels import Groups, switches
 from pages.common.takeaway import DOWNLOADS
 
@@ -52,27 +52,19 @@ BASIS = choice(
     ("whole", "steady"),
     "whole",
     few=True,
+    short=(message("compute.basis.whole"), message("compute.basis.steady")),
     part=_SHOWN,
     help=message("compute.field.basis_help"),
 )
-MOVED = choice("moved", message("compute.field.moved"), ("days", "dollars"), "days", few=True, part=_SHOWN)
+_MOVED = (message("compute.moved.days"), message("compute.moved.dollars"))
+MOVED = choice(
+    "moved", message("compute.field.moved"), ("days", "dollars"), "days", few=True, short=_MOVED, part=_SHOWN
+)
 SWING = slider("sway", message("compute.field.swing"), 5, 50, 20, part=_SHOWN, help=message("compute.field.swing_help"))
 MICRO_BATCH = slider(
     "mb", message("compute.field.micro_batch"), 0, 17, 13, part=_SHOWN, help=message("compute.field.micro_batch_help")
 )
 FUSED = switch("flash", message("compute.field.fused"), True, part=_SHOWN, help=message("compute.field.fused_help"))
-WINDOWED = choice(
-    "win",
-    message("compute.field.window"),
-    ("most frequent", "window", "full attention"),
-    "most frequent",
-    few=True,
-    part=_SHOWN,
-)
-FFN = choice(
-    "ffn", message("compute.field.ffn"), ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN
-)
-
 LOG = Field(
     "log",
     message("compute.field.log"),
@@ -93,8 +85,6 @@ FORM = plan_form(
     SWING,
     MICRO_BATCH,
     FUSED,
-    WINDOWED,
-    FFN,
     LOG,
     *PANELS.values(),
 )

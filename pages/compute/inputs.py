@@ -13,7 +13,7 @@ from pages.common.plan_page.instead import worked_out
 
 def read_answer(inputs: Inputs) -> PlanEstimate:
     """The answer of the form's plan; where it has none, the last that could be given stays."""
-    result = worked_out(inputs, lambda reading: estimate(plan_of(reading)), "answer")
+    result = worked_out(inputs, lambda reading: estimate(plan_of(reading)))
     if other := plan_text.other_peak(result):
         inputs.fail(other)
     return result

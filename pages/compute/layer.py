@@ -9,10 +9,9 @@ import streamlit as st
 
 from core.hardware.cluster import Rates
 from core.messages import message
-from core.models.spec import TransformerSpec
 from core.planning.estimate import PlanEstimate
 from core.planning.measured import rates_of
-from core.step_time.layer_kinds import LayerKind, kinds_of
+from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import (
     ELEMENT_BYTES,
     LayerOperation,
@@ -25,7 +24,7 @@ from core.views.roofline.charts import roofline
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.compute.form import FFN, FUSED, MICRO_BATCH, WINDOWED
+from pages.compute.form import FUSED, MICRO_BATCH
 
 _TRAIL = np.exp2(np.arange(16, dtype=np.float64))
 _TRAILED = ("up", "shared_up")
@@ -37,11 +36,11 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     if spec.unlisted:
         show.note(text.not_modeled(spec))
         return
-    head = show.slot()
+    head, kinds = show.slot(), kinds_of(spec, seq_len)
+    kind = kinds[0]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(MICRO_BATCH)
         inputs.draw(FUSED)
-        kind = _kind(inputs, spec, seq_len)
     tokens, fused = 2 ** inputs.reading.values[MICRO_BATCH.id], inputs.reading.values[FUSED.id]
     rates = rates_of(a.plan)
     bandwidth = (rates or Rates()).of("memory", device.bandwidth)
@@ -77,10 +76,11 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     if divided := text.below_16bit(dtype, wide, mixture=kind.mixture):
         show.note(divided)
         show.source(text.LOW_PRECISION_SOURCE)
+    headings, rows = text.operation_table(operations)
     show.small_table(
-        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.headings())],
-        text.operation_rows(operations),
-        caption=text.layer_caption(a.shape.name, kind, kinds_of(spec, seq_len)),
+        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(headings)],
+        rows,
+        caption=text.layer_caption(a.shape.name, kind, kinds),
     )
     show.note(text.fused_text(either[True], either[False]))
     show.how(
@@ -88,18 +88,3 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
         key="compute:roof:how",
         notes=text.method_notes(),
     )
-
-
-def _kind(inputs: Inputs, spec: TransformerSpec, seq_len: int) -> LayerKind:
-    """The layer to draw, as usual the most frequent one; a question only where a model has several kinds."""
-    kinds = kinds_of(spec, seq_len)
-    values = inputs.reading.values
-    result = list(kinds)
-    for field, sized, has in (
-        (WINDOWED, text.windows(kinds), lambda kind: "window" if kind.window else "full attention"),
-        (FFN, text.mixtures(kinds), lambda kind: "experts" if kind.mixture else "dense"),
-    ):
-        if sized:
-            inputs.draw(field, label=sized)
-            result = [kind for kind in result if values[field.id] in ("most frequent", has(kind))] or result
-    return result[0]

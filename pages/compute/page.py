@@ -52,14 +52,14 @@ def page(inputs: Inputs) -> None:
     preset = plan_sidebar.draw_actions(inputs.reading.texts)
     link = link_texts(inputs.reading.texts, a)
 
-    with show.guarded(message("compute.section.answer")):
+    with show.guarded(message("common.answer")):
         show.answer(text.headline(a), " ".join(filter(None, (text.range_text(a), text.mfu_text(a)))))
         for wrong in filter(None, (text.impossible(a), tight := text.does_not_fit(a))):
             show.error(wrong)
         if tight:
             show.next_page(message("compute.link.fits"), MEMORY, link)
         plan_sidebar.draw_limits(inputs)
-    with show.guarded(message("compute.section.picture")):
+    with show.guarded(message("common.chart")):
         draw_mfu_beside_runs(a)
         others = draw_notices(
             [

@@ -24,10 +24,11 @@ from core.runs.published import (
 )
 from core.runs.run_efficiency import published_shares, run_shares
 from core.runs.scores import predictions, predictions_by_one_of_its_own, score, score_of
+from core.views.common.rows import cited
 from core.views.plan.charts import answer_strip
 from core.views.runs import text
 from core.views.runs.charts import RunPoint, evidence_scatter
-from core.wording import known, plain
+from core.wording import plain
 from pages.common import show
 from pages.common.figures import wire
 from pages.common.inputs import Inputs
@@ -80,7 +81,7 @@ def _published_run(a: PlanEstimate) -> None:
         )
         if published.run.notes:
             show.note(published.run.notes)
-        show.source(f"{published.run.source} ({known(published.run.confidence)})")
+        show.source(cited(published.run.source, published.run.confidence))
 
 
 def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
@@ -104,14 +105,13 @@ def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     with show.fold(message("runs.near.title"), key="compute:near") as panel:
         if panel.open:
             shares_by_run = {run.evidence: run.share for run in run_shares(has_step_estimate=True)}
-            show.small_table(text.near_headings(), text.near_rows(similar, shares_by_run), words=3)
+            show.small_table(*text.near_table(similar, shares_by_run), words=3)
     with show.fold(message("runs.predicted.title", runs=float(len(predictions()))), key="compute:pred") as panel:
         if panel.open:
             show.note(text.score_detail(score(), score_of(predictions_by_one_of_its_own())))
             show.note(printed_mfu().text)
             show.small_table(
-                text.predicted_headings(),
-                text.predicted_rows(predictions()),
+                *text.predicted_table(predictions()),
                 caption=message("runs.predicted.caption"),
                 words=3,
             )

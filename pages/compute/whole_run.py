@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.budget.compute_optimal import compute_optimal, overtraining
 from core.budget.equations import BudgetError
-from core.messages import message
+from core.messages import message, messages
 from core.models.flops import train_flop_6nd
 from core.planning.estimate import PlanEstimate
 from core.planning.form.whole_run import WHOLE
@@ -42,9 +42,7 @@ def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
         if panel.open:
             show.small_table(
                 (
-                    message("whole.rates.run"),
-                    message("whole.rates.accelerators"),
-                    message("whole.rates.rate"),
+                    *messages("whole.rates", "run accelerators rate"),
                     show.Column(message("whole.rates.counted")),
                     show.Column(message("whole.rates.source")),
                 ),

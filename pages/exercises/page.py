@@ -13,8 +13,8 @@ from core.exercises.path import TITLES, path, read_answers, write_answers
 from core.exercises.sheet import LENGTH, TOPICS, Sheet, hand_in, read_handed_in, read_topics, sheet
 from core.fields import Field, choice, quantity
 from core.limits import limit
-from core.messages import message
-from core.units import QuantityError
+from core.messages import message, messages
+from core.number_text import QuantityError
 from core.views.exercises.text import handed_in_text, headline, progress, received_text, topic_scores
 from pages.common import show
 from pages.common.inputs import Inputs
@@ -46,6 +46,7 @@ _MODE = choice(
     (PRACTICE, HAND_IN, PATH),
     PRACTICE,
     few=True,
+    short=(message("exercises.mode.practice"), message("exercises.mode.hand_in"), message("exercises.mode.path")),
     help=message("exercises.field.mode_help"),
 )
 _PRESETS: Mapping[str, Mapping[str, str]] = {
@@ -191,14 +192,7 @@ def _results(answers: Iterable[tuple[int, Exercise, str]]) -> None:
         for number, one, given in answers
     ]
     show.small_table(
-        (
-            message("exercises.heading.number"),
-            message("exercises.heading.result"),
-            message("exercises.heading.given"),
-            message("exercises.heading.solution"),
-            message("exercises.heading.why"),
-            message("exercises.heading.evidence"),
-        ),
+        messages("exercises.heading", "number result given solution why evidence"),
         rows,
         words=None,
     )
@@ -259,9 +253,7 @@ def _check(inputs: Inputs) -> None:
     if found:
         show.small_table(
             (
-                message("exercises.received.name"),
-                message("exercises.received.sheet"),
-                message("exercises.received.right"),
+                *messages("exercises.received", "name sheet right"),
                 show.Column(message("exercises.received.topics")),
                 show.Column(message("exercises.received.status"), whole=True),
             ),

@@ -14,14 +14,14 @@ from core.floats.rounding import Rounding
 from core.floats.typed_numbers import Typed
 from core.limits import limit
 from core.messages import message
-from core.views.floats.charts_arithmetic import ROLES, ArithmeticRow, CharacterGrid, stages, stored_digits
-from core.views.floats.text_arithmetic import NAMES, answer_texts, mode_rows, stage_texts, stored_text
+from core.views.floats.charts_arithmetic import ROLES, ArithmeticRow, CharacterGrid, stages
+from core.views.floats.text_arithmetic import NAMES, answer_texts, mode_rows, stage_texts
 from core.views.floats.text_rounding import mode_label
 from pages.common import show
 from pages.common.show import rich
 from pages.floats.inputs import COMMON, FloatInputs, NumberInputs, read_number, titles
 
-CHOSEN, NONE = "chosen above", "none"
+CHOSEN = "chosen above"
 MODES: dict[str, Rounding] = {
     "even": "nearest_even",
     "away": "nearest_away",
@@ -54,26 +54,19 @@ _ROUNDING = choice(
     short=[mode_label(mode) for mode in MODES.values()],
     help=message("arithmetic.field.rounding_help"),
 )
-_OTHER = choice(
-    "av",
-    message("arithmetic.field.compare"),
-    [NONE, *COMMON],
-    NONE,
-    short=(message("arithmetic.field.compare_none"), *titles(COMMON)),
-)
-_PRESETS: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
-    "0.1 + 0.2": ("fp64", "add", ("0.1", "0.2"), NONE),
-    message("arithmetic.preset.lost"): ("bf16", "add", ("1", "1e-8"), "fp16"),
-    message("arithmetic.preset.cancellation"): ("bf16", "add", ("1.01", "-1"), "fp16"),
-    message("arithmetic.preset.fma"): ("fp16", "fma", ("1 + 2^-10", "1 - 2^-10", "-1"), NONE),
-    message("arithmetic.preset.overflow"): ("fp16", "add", ("65504", "16"), "bf16"),
-    message("arithmetic.preset.subnormal"): ("fp16", "add", ("3*2^-24", "5*2^-24"), NONE),
-    message("arithmetic.preset.fp8"): ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
+_PRESETS: dict[str, tuple[str, Operator, tuple[str, ...]]] = {
+    "0.1 + 0.2": ("fp64", "add", ("0.1", "0.2")),
+    message("arithmetic.preset.lost"): ("bf16", "add", ("1", "1e-8")),
+    message("arithmetic.preset.cancellation"): ("bf16", "add", ("1.01", "-1")),
+    message("arithmetic.preset.fma"): ("fp16", "fma", ("1 + 2^-10", "1 - 2^-10", "-1")),
+    message("arithmetic.preset.overflow"): ("fp16", "add", ("65504", "16")),
+    message("arithmetic.preset.subnormal"): ("fp16", "add", ("3*2^-24", "5*2^-24")),
+    message("arithmetic.preset.fp8"): ("fp8_e4m3fn", "multiply", ("1.1", "-3")),
 }
 PRESETS = {
-    preset: {"af": fmt, "aop": operator, "ar": "even", "av": other}
+    preset: {"af": fmt, "aop": operator, "ar": "even"}
     | {f"a{name}": number for name, number in zip(NAMES, numbers, strict=False)}
-    for preset, (fmt, operator, numbers, other) in _PRESETS.items()
+    for preset, (fmt, operator, numbers) in _PRESETS.items()
 }
 
 
@@ -86,7 +79,7 @@ def arithmetic(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
 
 
 def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
-    """Draw one operation in one format, and its result in another format."""
+    """Draw one operation in one format."""
     head = show.slot()
     with show.errors_under(inputs):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -95,7 +88,6 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             fmt = _format(inputs, number_inputs.fmt)
             mode = MODES[inputs.ask(_ROUNDING)]
-            other = inputs.ask(_OTHER)
         with fields:
             typed = tuple(
                 _operand(inputs, f"a{name}", name, default, fmt)
@@ -112,8 +104,6 @@ def operation(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
     with head:
         show.takeaway(" ".join(answer_texts(done)))
     st.html(_stages(done))
-    if other != NONE:
-        _compared(done, FORMATS[other], mode)
     if rows := mode_rows(done):
         headings = (message("arithmetic.modes.mode"), message("arithmetic.modes.result"))
         show.small_table(
@@ -171,23 +161,3 @@ def _spans(row: ArithmeticRow) -> str:
             parts.append(text if role == " " else f'<b class="{ROLES[role]}">{text}</b>')
             start = at
     return "".join(parts)
-
-
-def _compared(done: TypedOperation, fmt: FloatFormat, mode: Rounding) -> None:
-    """Draw the same operation in another format, and both results under the exact one."""
-    try:
-        other = work(done.operation.operator, done.typed, fmt, rounding=mode)
-    except FormatError as problem:
-        show.note(str(problem))
-        return
-    show.takeaway(" ".join(answer_texts(other)))
-    if done.errors is None:
-        return
-    both = (done.operation, other.operation)
-    drawn = stored_digits(
-        done.errors.wanted,
-        [(item.fmt, item.code) for item in both],
-        [stored_text(item.code, item.fmt) for item in both],
-    )
-    if drawn is not None:
-        st.html(_drawn(drawn, message("arithmetic.compared")))

@@ -14,7 +14,7 @@ from core.floats.codec import encode_exact
 from core.floats.comparison import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
-from core.messages import message, pick_message
+from core.messages import message, messages, pick_message
 from core.units import QuantityText, format_exact, scientific
 from core.views.floats.text import answer_text, bit_effect, code_value
 from pages.common import show
@@ -122,15 +122,7 @@ def _step(width: Fraction) -> str:
 def format_table(first: FloatFormat) -> None:
     """What every format can hold; ``first`` and those as wide begin."""
     formats = sorted(FORMATS.values(), key=lambda fmt: (fmt is not first, fmt.bits != first.bits))
-    headings = (
-        message("formats.limits.largest"),
-        message("formats.limits.normal"),
-        message("formats.limits.subnormal"),
-        message("formats.limits.eps"),
-        message("formats.limits.finite"),
-        message("formats.limits.infinity"),
-        message("formats.limits.nan"),
-    )
+    headings = messages("formats.limits", "largest normal subnormal eps finite infinity nan")
     columns = [show.Column(message("formats.limits.format")), *(show.Column(name, numeric=True) for name in headings)]
     cells = [
         show.column_cells(column, [_limit(text, remark) for text, remark in limits])

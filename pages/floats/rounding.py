@@ -18,7 +18,7 @@ from core.floats.rounding_cases import Microscope, ModeResult, explain, explaina
 from core.floats.typed_numbers import Typed
 from core.formula import Explanation
 from core.limits import cached
-from core.messages import message
+from core.messages import message, messages
 from core.units import QuantityText
 from core.views.floats.text import count_text, fate_label
 from core.views.floats.text_rounding import (
@@ -212,13 +212,7 @@ def libraries(inputs: NumberInputs) -> None:
         verdicts = ask(inputs.typed, inputs.fmt, inputs.overflow)
         show.takeaway(libraries_takeaway(verdicts, inputs.fmt))
         show.small_table(
-            (
-                message("oracles.column.library"),
-                message("oracles.column.dtype"),
-                message("oracles.column.code"),
-                message("oracles.column.value"),
-                show.Column(message("oracles.column.why")),
-            ),
+            (*messages("oracles.column", "library dtype code value"), show.Column(message("oracles.column.why"))),
             library_rows(verdicts, inputs.fmt),
             words=2,
             here=0,

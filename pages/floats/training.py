@@ -6,17 +6,15 @@ import html
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core import fields
 from core.fields import choice
 from core.floats import block_example
 from core.floats.arithmetic import accumulation
-from core.floats.arithmetic import series as sums_of
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import cached, limit
-from core.messages import message
+from core.messages import message, messages
 from core.views.floats.charts import accumulation as accumulation_figure
 from core.views.floats.charts import summation_lines
 from core.views.floats.text_rounding import mode_label
@@ -25,8 +23,6 @@ from core.views.floats.text_training import (
     block_texts,
     rule_rows,
     scale_note,
-    series_rows,
-    series_takeaway,
     sum_rows,
     sum_texts,
 )
@@ -34,7 +30,7 @@ from core.wording import plain
 from pages.common import show
 from pages.common.components import component
 from pages.common.figures import wire
-from pages.common.theme import TOKENS, projecting
+from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs, titles
 from pages.floats.scaling import loss_scaling
 
@@ -63,30 +59,6 @@ _MOST = 1e30
 _LARGEST_TERM = 1e6
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
 _CHOSEN = "the chosen format"
-_ONE, _MANY = "one number many times", "a series"
-_ADDED = choice(
-    "adds",
-    message("sums.field.added"),
-    (_ONE, _MANY),
-    _ONE,
-    few=True,
-    short=(message("sums.field.one_number"), message("sums.field.a_series")),
-)
-_SERIES = fields.Field(
-    "ser",
-    message("sums.field.series"),
-    "1/k",
-    sums_of.read_series,
-    max_chars=limit("series_chars"),
-    help=message("sums.field.series_help"),
-)
-_DTYPES = (*sums_of.DTYPES, "tf32")
-SERIES: dict[str, dict[str, str]] = {
-    message("sums.preset.harmonic"): {"ser": "1/k", "sn": "100k", "sfmt": "bf16", "sblk": "128"},
-    message("sums.preset.mixed"): {"ser": "1e8, 1, -1e8, 1", "sn": "1000", "sfmt": "fp32", "sblk": "128"},
-    message("sums.preset.fp8_128"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "128"},
-    message("sums.preset.fp8_4096"): {"ser": "uniform", "sn": "1M", "sfmt": "fp8_e4m3fn", "sblk": "4096"},
-}
 ADDING: dict[str, dict[str, str]] = {
     message("sums.preset.hundredths"): {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
     message("sums.preset.weight"): {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
@@ -98,7 +70,7 @@ ADDING: dict[str, dict[str, str]] = {
 def training(inputs: FloatInputs) -> None:
     """Draw the panels, each of which runs only while it is open."""
     for name, title, panel in (
-        ("sums", message("sums.title"), accumulating),
+        ("sums", message("sums.title"), adding),
         ("loss", message("scaling.title"), loss_scaling),
         ("block", message("blocks.title"), blocks),
     ):
@@ -108,16 +80,9 @@ def training(inputs: FloatInputs) -> None:
                     panel(inputs)
 
 
-def accumulating(inputs: FloatInputs) -> None:
-    """Draw one number added many times, or a series."""
-    head = show.slot()
-    with show.errors_under(inputs):
-        added = inputs.ask(_ADDED)
-    (adding if added == _ONE else series)(inputs, head)
-
-
-def adding(inputs: FloatInputs, head: DeltaGenerator) -> None:
+def adding(inputs: FloatInputs) -> None:
     """Draw a small number added many times."""
+    head = show.slot()
     with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         start = inputs.number("start", message("sums.field.start"), "1", -_LARGEST_TERM, _LARGEST_TERM)
         addend = inputs.number(
@@ -149,31 +114,6 @@ def _two_lines(text: str, small: str) -> show.Html:
     """A cell with a quieter second line."""
     note = f"<small>{html.escape(small)}</small>" if small else ""
     return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)
-
-
-def series(inputs: FloatInputs, head: DeltaGenerator) -> None:
-    """Draw a typed series added in several orders."""
-    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        text: str = inputs.ask(_SERIES)
-        count = inputs.count("sn", message("sums.field.terms"), "100k", 2, limit("series_terms"))
-        short = (*titles(_DTYPES), message("sums.field.chosen"))
-        name: str = inputs.ask(choice("sfmt", message("sums.field.format"), [*_DTYPES, _CHOSEN], "bf16", short=short))
-        size = inputs.count("sblk", message("sums.field.block"), "128", 2, 65_536)
-    fmt = inputs.chosen() if name == _CHOSEN else FORMATS[name]
-    try:
-        rows = series_rows(text, count, fmt, size)
-    except FormatError as problem:
-        show.error(str(problem))
-        return
-    with head:
-        show.takeaway(series_takeaway(text, count, fmt, size))
-    inputs.presets(SERIES, into=head, key="adding")
-    headings = (message("sums.column.order"), message("sums.column.sum"), message("sums.column.error"))
-    if projecting():
-        show.small_table(headings, [row[:3] for row in rows])
-    else:
-        show.small_table((*headings, show.Column(message("sums.column.how"))), rows)
-    show.source(sums_of.DEEPSEEK)
 
 
 @cached("arrays_kept")
@@ -242,13 +182,7 @@ def blocks(inputs: FloatInputs) -> None:
         here=fmt.scale_rules.index(rule),
     )
     show.small_table(
-        (
-            message("blocks.column.format"),
-            message("blocks.column.size"),
-            message("blocks.column.bits"),
-            message("blocks.column.sqnr"),
-            clipped,
-        ),
+        (*messages("blocks.column", "format size bits sqnr"), clipped),
         block_rows(values, name, rule),
         caption=message("blocks.formats_caption"),
         here=list(BLOCK_FORMATS).index(name),

@@ -10,6 +10,7 @@ from core.floats.formats import FORMATS
 from core.floats.typed_numbers import FloatTextError, parse
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.form.layout import LAYING, RECOMPUTE, ZERO
 from core.planning.form.plan_form import (
     ACCELERATOR,
@@ -26,7 +27,6 @@ from core.planning.form.plan_form import (
 from core.planning.largest_model import Counted
 from core.planning.plan import OWN_LAYOUT
 from core.planning.presets import LECTURE, PRESETS
-from core.units import QuantityError
 
 
 def _number(text: str) -> str:

@@ -34,7 +34,7 @@ from pages.common import plan_sidebar, show
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 from pages.common.plan_page.published import repeated_notices
-from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
+from pages.common.registry import COMPUTE, FLOATS, HOME, LECTURE, MEMORY, TENSORS
 from pages.common.theme import TOKENS
 from pages.home.form import ACCELERATOR_COUNT, ACCELERATOR_TYPE, COUNTED, COUNTED_PRESETS, LECTURES, NUMBER
 
@@ -171,6 +171,14 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
 def page(inputs: Inputs) -> None:
     """The three questions, and how their answers are computed."""
     plan = plan_of(inputs.reading)
+    with plan_sidebar.question():
+        ways = (
+            show.link(message("home.first.bits"), FLOATS, {"x": "0.1", "fmt": "bf16"}),
+            show.link(message("home.first.view"), TENSORS, {"x": "x.transpose(1, 0).view(2, 3)", "shape": "2, 3"}),
+            show.link(message("home.first.rule"), LECTURE, {"linear": "true"}, at="linear"),
+            show.link(message("home.first.plan"), COMPUTE, link_texts(inputs.reading.texts)),
+        )
+        st.html(f'<p class="np-next-page">{"&emsp;".join(ways)}</p>')
     long = how_long(inputs, plan)
     large = how_large(inputs, long.plan if long else plan)  # without what cannot be
     stored_values = how_exact(inputs)

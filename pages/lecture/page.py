@@ -8,7 +8,7 @@ import streamlit as st
 from core.fields import Form, choice, switch
 from core.lecture.catalogue import CLAIMS, findings
 from core.lecture.claims import GROUPS, VERDICTS, Claim, Example
-from core.messages import message
+from core.messages import message, messages
 from core.sources import CS336
 from core.views.lecture.text import answer_text
 from pages.common import show
@@ -122,9 +122,7 @@ def _answer(claims: Sequence[Claim]) -> None:
             (
                 message("lecture.heading.number"),
                 show.Column(message("lecture.heading.claim"), whole=brief),
-                message("lecture.heading.found"),
-                message("lecture.heading.verdict"),
-                message("lecture.heading.evidence"),
+                *messages("lecture.heading", "found verdict evidence"),
             ),
             [
                 (

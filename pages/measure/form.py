@@ -11,7 +11,6 @@ from core.fields import Field, Form, choice, quantity, switch, with_decimal_leng
 from core.limits import limit
 from core.messages import message
 from core.models.catalog import catalog
-from core.units import LENGTHS
 
 _MIN_N, _MIN_SECONDS = 64, 0.02
 
@@ -48,7 +47,7 @@ LENGTH = quantity(
     high=131_072,
     whole=True,
     part="layer",
-    help=LENGTHS,
+    help=message("quantity.lengths"),
 )
 MICRO_BATCH = quantity(
     "mb", message("measure.field.micro_batch"), "1", "count", low=1, high=256, whole=True, part="layer"

@@ -9,7 +9,6 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
-from core.jobs.queue import WaitingLine
 from core.messages import message
 from core.store.last_measured import keep
 from core.store.locations import data_folder
@@ -45,7 +44,7 @@ def shared_keeper() -> Keeper:
 @st.cache_resource
 def shared_runner() -> Runner:
     """Return the one runner of this process: every session sees the same queue."""
-    return Runner(listener=shared_keeper(), line=WaitingLine(data_folder() / "measuring"))
+    return Runner(listener=shared_keeper(), lock=data_folder() / "measuring.lock")
 
 
 def ask(runner: Runner, programme: Programme) -> None:

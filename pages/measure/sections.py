@@ -65,7 +65,7 @@ def _missing(record: Record, kind: Kind) -> None:
 
 def _matmuls(record: Record) -> None:
     """Doubts, charts, notices, and the table of dtypes."""
-    for doubt in text.doubts(record):
+    if doubt := text.doubts(record):
         show.error(" ".join(doubt))
     draw_rates(record)
     for notice in text.notices(record):

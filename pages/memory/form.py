@@ -36,16 +36,8 @@ GROUPS: Groups = {
 
 PANELS = switches(GROUPS)
 
-GROWN = choice(
-    "grow",
-    message("memory.grow.field"),
-    ("data", "tensor", "pipeline", "context"),
-    "data",
-    few=True,
-    part="shown",
-)
 LAYER = choice(
     "layer", message("memory.activations.field"), ("with experts", "dense"), "with experts", few=True, part="shown"
 )
 
-FORM = plan_form("m", GROWN, LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))
+FORM = plan_form("m", LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))

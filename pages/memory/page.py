@@ -55,15 +55,15 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
 
 def page(inputs: Inputs) -> None:
     """The answer, the bar, and the panels behind it."""
-    h = worked_out(inputs, lambda reading: memory_estimate(plan_as_given(reading)), message("memory.section.plan"))
+    h = worked_out(inputs, lambda reading: memory_estimate(plan_as_given(reading)))
     show.input_errors(inputs)
     plan_sidebar.draw_actions(texts_as_given(inputs.reading.texts))
 
-    with show.guarded(message("memory.section.answer")):
+    with show.guarded(message("common.answer")):
         show.answer(text_fixes.verdict(h), text_memory.counted(h))
         plan_sidebar.draw_limits(inputs)
     others: Sequence[str] = ()
-    with show.guarded(message("memory.section.picture")):
+    with show.guarded(message("common.chart")):
         alt = message("memory.picture.alt", takeaway=text_memory.sentence(h))
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(alt), key="memory:bars")
         with st.container(key=inputs.key("remarks")):

@@ -14,7 +14,6 @@ from core.planning.memory_estimate import MemoryEstimate
 from core.serving.cache import CACHE_TYPES, cached_spec
 from core.serving.serving import DEGREES, Serving, serving
 from core.serving.weights import WEIGHT_TYPES
-from core.units import LENGTHS
 from core.views.serving import text
 from core.views.serving.charts import token_time
 from core.wording import plain
@@ -52,7 +51,7 @@ CONTEXT = quantity(
     high=limit("model_dimension"),
     whole=True,
     part=_SHOWN,
-    help=message("serving.field.context_help", lengths=LENGTHS),
+    help=message("serving.field.context_help", lengths=message("quantity.lengths")),
 )
 USERS = quantity("svusers", message("serving.field.users"), "1", "count", low=1, high=100_000, whole=True, part=_SHOWN)
 

@@ -1,4 +1,4 @@
-"""Parallel plan, the layout in detail: its step, its pipeline in time, memory by stage, and placement."""
+"""Parallel plan, the layout in detail: its step, its pipeline in time, memory by stage, and its groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from core.planning.layout import stages, traffic
 from core.search.placement import groups, timeline_of
 from core.search.request import LayoutResult
 from core.views.search import text_step as text
-from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
 from core.views.training.charts_device import device_bars
 from core.wording import plain
@@ -50,14 +49,7 @@ def evidence_panel(_: Inputs, a: SearchInputs) -> None:
         alt=plain(message("parallel.alt.stages", finding=finding)),
         key="parallel:stages",
     )
-    node = a.request.cluster.per_node
-    kinds = groups(layout, here.step, traffic(a.request, layout), node)
-    finding = text.traffic_text(kinds)
-    show.takeaway(finding)
-    show.chart(
-        device_grid(layout, node, TOKENS),
-        alt=plain(message("parallel.alt.placement", finding=finding)),
-        key="parallel:grid",
-    )
+    kinds = groups(layout, here.step, traffic(a.request, layout), a.request.cluster.per_node)
+    show.takeaway(text.traffic_text(kinds))
     if kinds:
-        show.small_table(text.group_headings(), text.group_rows(kinds))
+        show.small_table(*text.group_table(kinds))

@@ -18,10 +18,7 @@ GROUPS: Groups = {
         "space": message("parallel.panel.space"),
         "sizes": message("parallel.panel.sizes"),
     },
-    message("parallel.group.evidence"): {
-        "runs": message("parallel.panel.runs"),
-        "proof": message("parallel.panel.proof"),
-    },
+    message("parallel.group.evidence"): {"proof": message("parallel.panel.proof")},
     message("parallel.group.export"): {DOWNLOADS.id: DOWNLOADS.label},
 }
 """Heading → the panels under it, in the order in which people ask for them."""

@@ -39,7 +39,7 @@ class SearchInputs:
 
 def read_inputs(inputs: Inputs) -> SearchInputs:
     """Return the plan of the form with its search; the last valid one if this one is invalid."""
-    return worked_out(inputs, _read, "plan")
+    return worked_out(inputs, _read)
 
 
 def _read(reading: ParsedForm) -> SearchInputs:

@@ -47,9 +47,10 @@ def cluster_sizes_panel(_: Inputs, a: SearchInputs) -> None:
     )
     rows = [one for one in results if math.log2(one.accelerators / count).is_integer()] or list(results)
     here = [result.accelerators for result in rows]
+    headings, cells = text.size_table(rows)
     show.small_table(
-        [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.size_headings())],
-        text.size_rows(rows),
+        [show.Column(heading, numeric=i != 1) for i, heading in enumerate(headings)],
+        cells,
         here=here.index(count) if count in here else None,
     )
 

@@ -26,7 +26,7 @@ from pages.parallel.evidence import draw_step, evidence_panel
 from pages.parallel.form import GROUPS
 from pages.parallel.inputs import SearchInputs, draw_question, read_inputs
 from pages.parallel.neighbours import cluster_sizes_panel, launch_panel, neighbours_panel
-from pages.parallel.published import measured_steps_panel, published_layouts_panel
+from pages.parallel.published import measured_steps_panel
 from pages.parallel.search_space import draw_space, search_space_panel
 
 _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
@@ -35,7 +35,6 @@ _PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "launch": launch_panel,
     "space": search_space_panel,
     "sizes": cluster_sizes_panel,
-    "runs": published_layouts_panel,
     "proof": measured_steps_panel,
     DOWNLOADS.id: lambda inputs, a: download_panel(inputs, texts_as_given(a.texts), of_layout=a.at is not None),
 }
@@ -54,7 +53,7 @@ def page(inputs: Inputs) -> None:
     plan_sidebar.draw_actions(texts_as_given(a.texts))
 
     at, others = a.at, list[str]()
-    with show.guarded(message("parallel.section.answer")):
+    with show.guarded(message("common.answer")):
         if at is None:
             show.answer(text.does_not_fit(a.plan, a.request, a.result))
             if a.result.nearest:
@@ -66,7 +65,7 @@ def page(inputs: Inputs) -> None:
             if wrong := plan_text.does_not_fit(at):
                 show.error(wrong)
         plan_sidebar.draw_limits(inputs)
-    with show.guarded(message("parallel.section.picture")):
+    with show.guarded(message("common.chart")):
         left, right = (st.container(), st.container()) if projecting() else st.columns([1.25, 1])
         with left:
             draw_space(a)

@@ -51,11 +51,11 @@ def search_space_panel(inputs: Inputs, a: SearchInputs) -> None:
                 inputs.put(name, value)
 
     here = a.at.step.layout if a.at else None
-    rows = text.space_rows(a.plan, a.request, plans, best, _TOP)
+    headings, rows = text.space_table(a.plan, a.request, plans, best, _TOP)
     component("plans")(
         data={
             "caption": message("parallel.space.caption"),
-            "columns": [{"title": t, "numeric": i not in (0, 2, 7)} for i, t in enumerate(text.space_headings())],
+            "columns": [{"title": t, "numeric": i not in (0, 2, 7)} for i, t in enumerate(headings)],
             "rows": [{"id": f"{i}", "cells": row, "here": plans.at(i) == here} for i, row in enumerate(rows)],
         },
         key=_TABLE,

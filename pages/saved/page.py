@@ -14,10 +14,10 @@ from core.views.common.rows import row_label
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
+from pages.common.registry import COMPUTE, DECIDE, MEMORY, PARALLEL, SAVED, PageSpec
 from pages.common.saving import link_to, put_several, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
-from pages.saved.plan import about, messages
+from pages.saved.plan import about, draw_messages
 
 _COLUMNS = (
     row_label("days"),
@@ -60,10 +60,10 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
 
 
 def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, caption: str) -> None:
-    """The plans of this page of the list, or the last calendars. page: where a name opens."""
+    """The plans of this page of the list, or the last decisions. page: where a name opens."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
-        now = {} if plan.entry.kind == "calendar" else store_text.changes_since(plan)
+        now = {} if plan.entry.kind == "decision" else store_text.changes_since(plan)
         remark = message("saved.now", value=now[name][1]) if name in now else ""
         return show.typed(store_text.result_text(plan, name), remark)
 
@@ -132,8 +132,8 @@ def _answer(inputs: Inputs) -> None:
     v, store = inputs.reading.values, plan_store()
     text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
     result = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
-    calendars = store.find(text, tags, archived=archived, kind="calendar", per_page=PER_PAGE).plans
-    if not result.total and not text.strip() and not tags and not archived and not calendars:
+    decisions = store.find(text, tags, archived=archived, kind="decision", per_page=PER_PAGE).plans
+    if not result.total and not text.strip() and not tags and not archived and not decisions:
         _nothing_yet()
     else:
         show.answer(store_text.count_text(result, searched=bool(text.strip() or tags), archived=archived))
@@ -143,18 +143,18 @@ def _answer(inputs: Inputs) -> None:
         _turn(inputs, result.total)
         if len(result.plans) > 1:
             put_several(inputs, message("saved.compare_several"), lambda: result.plans)
-    if calendars:
-        with show.guarded(message("saved.heading.calendar")):
-            _list(calendars, message("saved.heading.calendar"), CALENDAR, message("saved.caption.calendars"))
-    if result.plans or calendars or v[PLAN.id]:
-        _choose(inputs, [*result.plans, *calendars])
+    if decisions:
+        with show.guarded(message("saved.heading.decision")):
+            _list(decisions, message("saved.heading.decision"), DECIDE, message("saved.caption.decisions"))
+    if result.plans or decisions or v[PLAN.id]:
+        _choose(inputs, [*result.plans, *decisions])
     show.note(message("saved.database", database=store.name))
 
 
 def page() -> None:
     """The search, the list, and the plan that is looked at."""
     inputs = Inputs(SAVED, FORM)
-    messages(inputs)
+    draw_messages(inputs)
     tags: Sequence[str] | None = None
     with refusals():
         tags = plan_store().tags(archived=inputs.reading.values[ARCHIVED.id])

@@ -22,7 +22,7 @@ from core.views.store import text as store_text
 from core.wording import unmarked
 from pages.common import comparison_list, show
 from pages.common.inputs import Inputs
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
+from pages.common.registry import COMPUTE, DECIDE, MEMORY, PARALLEL
 from pages.common.saving import conflict, link_to, refusals
 from pages.common.server.sign_in import who
 from pages.common.takeaway import stem_of
@@ -31,7 +31,7 @@ from pages.saved.form import PLAN
 _MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "saved:mine"
 
 
-def messages(inputs: Inputs) -> None:
+def draw_messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
     if text := st.session_state.pop(_MESSAGE, ""):
         show.note(text)
@@ -49,11 +49,11 @@ def messages(inputs: Inputs) -> None:
 
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
-    """All about one plan or calendar: what it comes to, what can be done with it, what is kept, and its history."""
-    calendar = plan.entry.kind == "calendar"
-    item = None if calendar else compare_plan(plan.entry)
+    """All about one plan or decision: what it comes to, what can be done with it, what is kept, and its history."""
+    decision = plan.entry.kind == "decision"
+    item = None if decision else compare_plan(plan.entry)
     with show.question(plan_name(item) if item else unmarked(plan.entry.name)):
-        show.takeaway(store_text.answer(item) if item else store_text.calendar_answer(plan))
+        show.takeaway(store_text.answer(item) if item else store_text.decision_answer(plan))
         show.note(" ".join(store_text.state_text(plan)))
         for line in plan.problems:
             show.error(line)
@@ -61,7 +61,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             rows = [(row_label(name), *both) for name, both in moved.items()]
             heads = (message("saved.moved.result"), message("saved.moved.then"), message("saved.moved.now"))
             show.small_table(heads, rows, caption=message("saved.moved"))
-        links = (link_to(page, plan) for page in ((CALENDAR,) if calendar else (COMPUTE, MEMORY, PARALLEL)))
+        links = (link_to(page, plan) for page in ((DECIDE,) if decision else (COMPUTE, MEMORY, PARALLEL)))
         show.note(message("saved.open"), show.Html(" · ".join(links)))
         _buttons(inputs, plan)
         if not plan.archived:
@@ -163,8 +163,8 @@ def _history(inputs: Inputs, plan: SavedPlan) -> None:
     if then is None:
         show.note(message("saved.history.lost", revision=float(revision)))
         return
-    calendar = plan.entry.kind == "calendar"
-    show.takeaway(store_text.calendar_answer(then) if calendar else store_text.answer(compare_plan(then.entry)))
+    decision = plan.entry.kind == "decision"
+    show.takeaway(store_text.decision_answer(then) if decision else store_text.answer(compare_plan(then.entry)))
     if differs := store_text.changed_fields(edits_between(then, plan)):
         cells = [[show.typed(cell) for cell in row] for row in differs]
         then_head = message("saved.history.numbered", revision=float(revision))

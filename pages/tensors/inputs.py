@@ -91,10 +91,10 @@ class TensorInputs(Inputs):
         self.decision = Decision("run")
         """Whether the code of the first row runs."""
 
-    def ask_code(self) -> str:
+    def ask_code(self, *, of_older_link: bool) -> str:
         """Draw the field for code, and decide whether it runs; what stands in it."""
         state, key = st.session_state, self.key(_CODE.id)
-        arrived = key not in state and key in st.query_params
+        arrived = of_older_link or (key not in state and key in st.query_params)
         code: str = self.ask(_CODE)
         ran: str = state.get(f"{key}:ran", "")
         if arrived and code != ran:
@@ -136,14 +136,14 @@ class TensorInputs(Inputs):
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
-    params, state, key = st.query_params, st.session_state, inputs.key("x")
-    if key not in params and key not in state:
-        for name, text in older_program({name: params.get(inputs.key(name), "") for name in _OLDER}).items():
-            state[inputs.key(name)] = text
-            state.setdefault(f"{key}:linked", text)  # the program comes first
+    params, older = st.query_params, dict[str, str]()
+    if inputs.key("x") not in params:
+        older = older_program({name: params.get(inputs.key(name), "") for name in _OLDER})
+        params.update({inputs.key(name): text for name, text in older.items()})
+        st.session_state.update({inputs.key(name): text for name, text in older.items()})
     code, beside = st.columns([4, 3])
     with code:
-        typed = inputs.ask_code()
+        typed = inputs.ask_code(of_older_link=bool(older))
     names = names_in(typed)
     starts = any(item.name == "x" for item in names) or not typed.strip()
     with beside:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from core.fields import switch
-from core.messages import message
 from core.planning.form.plan_form import complete_presets, plan_form
 from core.planning.sweep.form import SWEEP_FIELDS, SWEEP_PRESETS
 
-TABLE = switch("table", message("sweep.table"), False, part="panels")
-
 PAGE_PRESETS = complete_presets(SWEEP_PRESETS)
 
-FORM = plan_form("w", *SWEEP_FIELDS, TABLE)
+FORM = plan_form("w", *SWEEP_FIELDS)

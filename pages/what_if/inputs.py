@@ -12,18 +12,18 @@ import streamlit as st
 from core.budget.equations import BudgetError
 from core.fields import Field, ParsedForm
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.estimate import estimate
 from core.planning.plan import Plan, Within
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.sweep import RESULTS, Result, Sweep, SweptAxis, plan_of_texts, sweep_plan, sweep_within
-from core.units import QuantityError
 from core.views.plan.text import limit_text
 from pages.common import plan_sidebar
 from pages.common.inputs import Inputs
 from pages.common.plan_page.instead import first_possible
 
-_VALID = "what_if:valid"
+_VALID = "what_if:good"
 
 
 @dataclass(frozen=True, slots=True)

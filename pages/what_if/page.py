@@ -21,7 +21,6 @@ from pages.common import field_changes, plan_sidebar, show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL
-from pages.what_if.form import TABLE
 from pages.what_if.inputs import SweepInputs, draw_question, read_inputs
 
 _GRID = "what_if:grid"
@@ -45,15 +44,6 @@ def _board(inputs: Inputs, a: SweepInputs, picked: Recommendation | None, answer
     component("board")(data=drawn, key=_GRID, on_pick_change=use)
 
 
-def _table(a: SweepInputs) -> None:
-    headings, rows = text.table(a.sweep, a.result)
-    numeric = [not a.sweep.y.axis.is_choice, not a.sweep.x.axis.is_choice, *[True] * (len(headings) - 3), False]
-    columns = [show.Column(heading, numeric=holds) for heading, holds in zip(headings, numeric, strict=True)]
-    here = a.sweep.plan_cell
-    place = here[0] * a.sweep.shape[1] + here[1] if here else None
-    show.small_table(columns, rows, caption=message("sweep.table.caption"), here=place)
-
-
 def _explained(a: PlanEstimate) -> list[Explanation | str]:
     try:
         memory = [message("sweep.how.memory"), *a.memory.explain()]
@@ -63,7 +53,7 @@ def _explained(a: PlanEstimate) -> list[Explanation | str]:
 
 
 def page(inputs: Inputs) -> None:
-    """Draw the answer, the board, and the table of its cells."""
+    """Draw the answer and the board."""
     a = read_inputs(inputs)
     own: PlanEstimate | None = None
     try:
@@ -77,10 +67,10 @@ def page(inputs: Inputs) -> None:
 
     picked = recommend(a.sweep)
     answer = " ".join(text.answer(a.sweep, picked))
-    with show.guarded(message("compute.section.answer")):
+    with show.guarded(message("common.answer")):
         show.answer(answer, text.plan_text(own) if own else "")
         plan_sidebar.draw_limits(inputs)
-    with show.guarded(message("compute.section.picture")):
+    with show.guarded(message("common.chart")):
         _board(inputs, a, picked, answer)
         show.note(text.hint(a.sweep))
         if picked and picked.cell != a.sweep.plan_cell:
@@ -89,9 +79,6 @@ def page(inputs: Inputs) -> None:
         for notice in text.notices(a.sweep):
             show.note(notice)
 
-    with inputs.panel(TABLE.id, TABLE.label) as opened:
-        if opened.open:
-            _table(a)
     if own:
         show.how(lambda: _explained(own), key="what_if:how")
     show.next_page(message("sweep.link.compute"), COMPUTE, texts)

@@ -15,7 +15,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.fields import LINK_VERSION, VERSION, Form
 from core.messages import topic_entries
+from core.planning.decide.decision import DECIDE_FORM
+from core.planning.decide.record import unpack
 from pages.common import show
+from pages.common.inputs import PACKED
 from pages.common.registry import PageSpec
 from pages.compute.form import PANELS
 from tests.app.test_pages import APP
@@ -77,11 +80,14 @@ def shown(text: str) -> str:
 
 
 def linked(app: AppTest) -> dict[str, str]:
-    """The fields of the page's own link."""
+    """The fields of the page's own link, those that it packs spelled out."""
     (query,) = {
         found for block in app.get("bidi_component") for found in re.findall(r"\bv=\d+&[^\"\\]+", str(block.proto))
     }
-    return dict(parse_qsl(query, keep_blank_values=True))
+    fields = dict(parse_qsl(query, keep_blank_values=True))
+    if packed := fields.pop(PACKED, ""):
+        fields |= DECIDE_FORM.address_texts(DECIDE_FORM.parse(unpack(packed)).texts)
+    return fields
 
 
 def next_pages(app: AppTest, page: PageSpec) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from core.planning.form.plan_form import PLAN_FORM
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
 from core.views.report.data import PlansFileError, as_json, read_json
-from core.views.report.report import report_of
+from core.views.report.report import Report
 from pages.common import show
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import key_of
@@ -155,7 +155,7 @@ def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
 
 def written(entries: tuple[Entry, ...], **changed: object) -> str:
     """The file of these plans, with something in it changed."""
-    report = report_of(entries, "", datetime.date(2026, 1, 1))
+    report = Report(compare_plans(entries), "", datetime.date(2026, 1, 1))
     return json.dumps({**json.loads(as_json(report)), **changed})
 
 

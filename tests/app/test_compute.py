@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -10,14 +11,14 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.queue import WaitingLine
+from core.jobs.lock import try_lock
 from core.models.building.jobs import BuildRunner
 from core.models.spec_text import EXAMPLE
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import fewest_that_hold
 from pages.common import shape
 from pages.common.registry import COMPUTE, HOME, PageSpec
-from tests.app.plan_pages import CLOSED, CONFIG, OPEN, bodies, fold, opened, said_by, stripped, words
+from tests.app.plan_pages import CONFIG, OPEN, bodies, fold, opened, said_by, stripped, words
 from tests.core.plan_walk import NO_NUMBER
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
@@ -101,17 +102,6 @@ def test_fields_that_were_hidden_come_back_with_their_text() -> None:
     assert app.text_input(key="p_tokens").value == "3T"
 
 
-def test_a_model_with_several_kinds_of_layers_asks_which() -> None:
-    for fields, asked in (
-        ({}, set[str]()),
-        ({"model": "Gemma 3 12B text decoder"}, {"c_win"}),
-        ({"model": "Gemma 3 12B text decoder", "seq": "1024"}, set[str]()),
-        ({"model": "DeepSeek-V3", "ffn": "dense", "dtype": "fp8"}, {"c_ffn"}),
-    ):
-        app = opened(COMPUTE, {**CLOSED, "roof": "true", **fields})
-        assert {group.key for group in app.button_group} & {"c_win", "c_ffn"} == asked, fields
-
-
 def in_line(app: AppTest) -> str:
     return said_by(app, "sidebar.build_queued")
 
@@ -120,19 +110,17 @@ def in_line(app: AppTest) -> str:
 def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Behind two of other servers."""
-    line = WaitingLine(tmp_path)
-    others = [line.join(9), line.join(9)]
-    runner = BuildRunner(line, ["echo", '{"refused": "It was only a test."}'])
+    """Behind two of this server, the first of which waits for another server."""
+    held = try_lock(tmp_path / "lock")
+    runner = BuildRunner(tmp_path / "lock", ["echo", '{"refused": "It was only a test."}'])
+    for who in ("Ada", "Bo"):
+        runner.submit(f'{{"model_type": "{who}"}}', 8, who)
     monkeypatch.setattr(shape, "builder", lambda: runner)
     app = opened(COMPUTE, {"model": OWN})
     app.text_area(key="plan:config").set_value('{"model_type": "brand_new"}').run()
     assert "2 models" in in_line(app)
-    for other, left in zip(others, (1, 0), strict=True):
-        assert other
-        other.leave()
-        if left:
-            assert f"{left} model." in in_line(app.run())
+    assert held
+    os.close(held)
     until = time.monotonic() + 60
     while not any("It was only a test." in message for message in bodies(app, "np-error")):
         assert time.monotonic() < until

@@ -13,7 +13,7 @@ from core.planning.form.plan_form import FIND, PLAN_FIELDS, PLAN_FORM
 from core.planning.plan import OWN_SHAPE
 from core.store.store import Store
 from core.views.plan.text import NO_MODEL
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, HOME, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from tests.app.plan_pages import CONFIG, bodies, fold, linked, next_pages, opened, shown, stripped
 from tests.app.test_saved import only, save
 
@@ -70,13 +70,12 @@ def test_a_plan_changed_on_one_page_shows_on_another(apart: int) -> None:
 
 def test_what_was_found_is_the_plan_elsewhere_and_is_asked_for_no_more() -> None:
     app = opened(COMPUTE, {"find": "accelerators", "within": "60 days"})
-    (pools,) = (body for body in bodies(app, "np-note") if message("plan.link.pools") in body)
-    assert "until=60+days" in pools
-    assert "which=true" in pools
+    (way,) = (body for body in bodies(app, "np-note") if message("plan.link.decide") in body)
+    assert "until=60+days" in way
     go(app, MEMORY)
     there = plan_on(app, MEMORY)
     assert there["count"] != PLAN_FORM["count"].default
-    assert f"p_count={there['count']}&" in pools.replace("%2C", ",").replace("&amp;", "&")
+    assert f"p_count={there['count']}&" in way.replace("%2C", ",").replace("&amp;", "&")
     go(app, COMPUTE)
     again = plan_on(app, COMPUTE)
     assert (again["find"], again["count"]) == (FIND.default, there["count"])
@@ -113,33 +112,27 @@ def test_new_begins_anew_and_back_returns() -> None:
     assert plan_on(app, PARALLEL) == before
 
 
-@pytest.mark.parametrize("pressed", [CALENDAR, COMPUTE])
-def test_new_leaves_no_deadline_of_a_page_behind_and_undo_brings_them_back(pressed: PageSpec) -> None:
-    """Of the calendar's own days and of the sweep's, whichever page it is pressed on."""
-    app = opened(CALENDAR, {"due": "2027-06-01", "start": "2027-02-01"})
-    go(app, WHAT_IF)
+@pytest.mark.parametrize("pressed", [DECIDE, COMPUTE])
+def test_new_leaves_no_deadline_of_a_page_behind_and_undo_brings_it_back(pressed: PageSpec) -> None:
+    app = opened(WHAT_IF, {})
     app.text_input(key="w_due").set_value("33 days").run()
     go(app, pressed)
     app.button(key="plan:new").click().run()
-    go(app, CALENDAR)
-    assert (linked(app).get("y_due", ""), linked(app)["y_start"]) == ("", "2027-02-01")
     go(app, WHAT_IF)
     assert linked(app)["w_due"] == ""
     assert app.text_input(key="w_due").value == ""
     app.button(key="plan:undo").click().run()
     assert linked(app)["w_due"] == app.text_input(key="w_due").value == "33 days"
-    go(app, CALENDAR)
-    assert linked(app)["y_due"] == "2027-06-01"
 
 
 def test_a_saved_plan_goes_along_with_its_name(store: Store) -> None:
     app = opened(COMPUTE, {"n": "8B"})
     save(app, COMPUTE, "Ours")
     plan = only(store)
-    for page in (MEMORY, PARALLEL, WHAT_IF, CALENDAR):
+    for page in (MEMORY, PARALLEL, WHAT_IF, DECIDE):
         go(app, page)
         assert stripped(bodies(app, "np-plan")[0]).startswith("Ours")
-        if page != CALENDAR:  # whose address names a saved calendar
+        if page != DECIDE:  # whose address names a saved decision
             assert plan.id in app.query_params["r_plan"]
     app.button(key="plan:new").click().run()
     assert "r_plan" not in app.query_params
@@ -171,18 +164,6 @@ def test_page_without_a_model_has_no_answer_and_a_box_for_its_config(page: PageS
     app.text_area(key="plan:config").set_value(CONFIG).run()
     assert bodies(go(app, page), "np-answer") != [said]
     assert plan_on(app, page)["shape"].startswith("layers=2 hidden=64")
-
-
-def test_calendars_prices_stay_with_the_accelerator_they_were_entered_for() -> None:
-    entered = {"gpu": "H200 SXM", "capital": "35,000", "rprice": "1.90"}
-    app = opened(CALENDAR, entered)
-    for page, name, wanted in (
-        (COMPUTE, "B200", {"y_capital": "", "y_rprice": ""}),
-        (CALENDAR, "H200 SXM", {"y_capital": "35,000", "y_rprice": "1.90"}),
-        (CALENDAR, "MI355X", {"y_capital": "", "y_rprice": ""}),
-    ):
-        go(app, page).selectbox(key="p_gpu").set_value(name).run()
-        assert linked(go(app, CALENDAR)).items() >= wanted.items()
 
 
 def test_link_to_another_accelerators_memory_leaves_the_price_behind() -> None:

@@ -86,9 +86,9 @@ def test_a_link_may_name_any_format_and_the_page_takes_ones_own() -> None:
 
 
 def test_the_address_has_the_ids_of_options_and_not_their_labels() -> None:
-    app = page(x="448", fmt="fp8_e4m3fn", sums="true", sum="fp16", adds="a series")
+    app = page(x="448", fmt="fp8_e4m3fn", sums="true", sum="fp16")
     assert app.button_group(key="f_fmt").value == "fp8_e4m3fn"
-    assert app.button_group(key="f_adds").value == "a series"
+    assert app.button_group(key="f_sum").value == "fp16"
     app.button_group(key="f_fmt").set_value("fp8_e5m2").run()
     assert "fp8_e5m2" in app.query_params["f_fmt"]
     app.button_group(key="f_fmt").set_value("bf16").run()

@@ -14,13 +14,13 @@ from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.plan import TYPED
 from core.training.layout import LayoutError
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
+from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
 from tests.app.plan_pages import opened, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_current_plan import go
 from tests.core.test_planning_one_account import laid_texts
 
-PAGES_OF_ONE_PLAN = (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR)
+PAGES_OF_ONE_PLAN = (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, COMPARE)
 
 NUMBER = r"\d(?:[\d.,]*\d)?"
 TIME = rf"({NUMBER} (?:[nµm]?s|min|h|days?|years?))"
@@ -42,7 +42,6 @@ FACTS = {
     "layout": rf"(?:(?:[Ff]astest|[Cc]ustom|own) layout: |[Ll]ayout|, under ){DEGREES}(?=:| · |Open|[\d,]+ acc)",
     "idle": rf"(?:({NUMBER}) of (?:them|{NUMBER}) idle|\(({NUMBER}) idle\)"
     rf"|under ZeRO-\d({NUMBER}) accelerators? (?:is|are) idle)",
-    "accelerator-hours": rf"({NUMBER}[kMBT]?) accelerator-hours",
     "energy": rf"(?:Energy({NUMBER} [kMGT]?Wh)|({NUMBER} [kMGT]?Wh) of energy)",
     "power": rf"(?:({NUMBER} [kMG]?W) of peak power|Peak power({NUMBER} [kMG]?W))",
     "limits": r"^((?:✓|✗|\?)[^\n]*(?:limits|free|capacity|reserved)[^\n]*)$",
@@ -72,20 +71,19 @@ def random_texts(draw: random.Random, model: str) -> dict[str, str]:
 
 
 ALWAYS = {
-    "days": (COMPUTE, HOME, WHAT_IF, COMPARE, CALENDAR),
-    "dollars": (COMPUTE, HOME, WHAT_IF, COMPARE, CALENDAR),
+    "days": (COMPUTE, HOME, WHAT_IF, COMPARE),
+    "dollars": (COMPUTE, HOME, WHAT_IF, COMPARE),
     "MFU over all hours": (COMPUTE, HOME, WHAT_IF, COMPARE),
     "MFU of the steps": (COMPUTE, HOME),
     "peak memory": (COMPARE,),
-    "accelerator-hours": (CALENDAR,),
-    "energy": (COMPARE, CALENDAR),
-    "power": (COMPARE, CALENDAR),
-    "limits": (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, CALENDAR),
+    "energy": (COMPARE,),
+    "power": (COMPARE,),
+    "limits": (COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF),
 }
 """What pages say of every plan; of others more of them say it."""
 
 A_CENTURY = 36_500
-"""Days beyond which the calendar does not go."""
+"""Days beyond which nothing is compared."""
 
 HOMES_OWN_QUESTION = "How large a model fits?"
 
@@ -104,7 +102,7 @@ def facts_of(text: str) -> dict[str, set[tuple[str, ...]]]:
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("model", [*CATALOG, *[TYPED] * 8])
 def test_no_two_pages_say_another_number_of_one_plan(model: str, request: pytest.FixtureRequest) -> None:
-    """120 plans, 21 pairs of pages each; every model of the catalogue is answered on all of them, by its name."""
+    """120 plans, 15 pairs of pages each; every model of the catalogue is answered on all of them, by its name."""
     texts = random_texts(random.Random(request.node.name), model)
     app = opened(COMPUTE, texts)
     app.button(key="plan:add").click().run()

@@ -7,9 +7,9 @@ import pytest
 from core.planning.comparison.entry import entry_of
 from core.planning.form.plan_form import DTYPE
 from core.step_time.running import BITS
-from pages.calendar.form import FORM as CALENDAR_FORM
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, HOME, MEMORY, PARALLEL, WHAT_IF
 from pages.compute.form import FORM as COMPUTE_FORM
+from pages.decide.form import FORM as DECIDE_FORM
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
 from pages.what_if.form import FORM as WHAT_IF_FORM
@@ -19,7 +19,7 @@ from tests.perf.walk import faults, observed
 
 FORMS = {
     WHAT_IF: WHAT_IF_FORM,
-    CALENDAR: CALENDAR_FORM,
+    DECIDE: DECIDE_FORM,
     COMPUTE: COMPUTE_FORM,
     MEMORY: MEMORY_FORM,
     PARALLEL: SEARCH_FORM,

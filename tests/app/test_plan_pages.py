@@ -17,7 +17,7 @@ from core.views.plan import text_fixes, text_memory
 from core.views.report.rows import plan_rows
 from core.views.report.tables import rows_csv
 from pages.common.inputs import PLAN_TEXTS
-from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.home.form import FORM as HOME_FORM
@@ -53,7 +53,7 @@ def test_where_no_layout_keeps_to_what_is_asked_the_last_answer_stays(page: Page
     assert "shows the last valid result" in stripped("\n".join(bodies(app, "np-error")))
 
 
-@pytest.mark.parametrize("page", [HOME, COMPUTE, MEMORY, PARALLEL, WHAT_IF, CALENDAR], ids=lambda page: page.id)
+@pytest.mark.parametrize("page", [HOME, COMPUTE, MEMORY, PARALLEL, WHAT_IF], ids=lambda page: page.id)
 @pytest.mark.parametrize(
     "wrong",
     [{"lay": "own", "tp": "3"}, {"lay": "own", "ep": "4", "tp": "2"}, {"ft": "last layers", "lastn": "99"}],
@@ -65,7 +65,7 @@ def test_of_a_plan_that_cannot_be_what_can_be_is_shown(page: PageSpec, wrong: di
     every = "\n".join(block.proto.body for block in app.get("html"))
     assert every.index('class="np-error"') < every.index('class="np-answer"'), "said before what it is about"
     said = stripped("\n".join(bodies(app, "np-answer")))
-    assert "Llama 3.1 8B" in said or "64 H100" in said or page in (WHAT_IF, CALENDAR)  # which name neither
+    assert "Llama 3.1 8B" in said or "64 H100" in said or page is WHAT_IF  # which names neither
     assert "1,024" not in said
     assert said != stripped("\n".join(bodies(opened(page, {}), "np-answer")))
 

@@ -10,11 +10,11 @@ from streamlit.testing.v1 import AppTest
 from core.fields import Form
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.store.store import Store
-from pages.calendar.form import FORM as CALENDAR_FORM
-from pages.calendar.form import PAGE_PRESETS as CALENDAR_PRESETS
-from pages.common.registry import CALENDAR, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
+from pages.common.registry import COMPUTE, DECIDE, HOME, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PAGE_PRESETS as COMPUTE_PRESETS
+from pages.decide.form import FORM as DECIDE_FORM
+from pages.decide.form import PAGE_PRESETS as DECIDE_PRESETS
 from pages.home.form import PAGE_PRESETS as HOME_PRESETS
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.memory.form import PAGE_PRESETS as MEMORY_PRESETS
@@ -30,7 +30,7 @@ PAGES: dict[PageSpec, tuple[Form, Mapping[str, Mapping[str, str]]]] = {
     MEMORY: (MEMORY_FORM, MEMORY_PRESETS),
     PARALLEL: (SEARCH_FORM, SEARCH_PRESETS),
     WHAT_IF: (WHAT_IF_FORM, WHAT_IF_PRESETS),
-    CALENDAR: (CALENDAR_FORM, CALENDAR_PRESETS),
+    DECIDE: (DECIDE_FORM, DECIDE_PRESETS),
 }
 EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 SAVING = pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)

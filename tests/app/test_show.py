@@ -9,7 +9,9 @@ import pytest
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FormatError
 from core.floats.typed_numbers import FloatTextError, parse
-from core.units import QuantityError, format_count, format_duration, format_quantity, parse_quantity
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
+from core.units import format_count, format_duration, format_quantity
 from core.wording import percent
 from pages.common.show import Column, column_cells, literal, remarked, rich
 

@@ -49,6 +49,14 @@ def test_the_menu_asks_only_where_it_is_configured(secrets: dict[str, Any], labe
     assert entries(opened(**secrets)) == labels
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_a_server_that_requires_it_shows_nothing_before(required: bool) -> None:
+    app = opened(auth=AUTH | TABLE | {"required": required})
+    shown = [block.proto.body for block in app.get("html") if 'class="np-answer"' in block.proto.body]
+    assert entries(app) == ["Sign in"]
+    assert (message("server.sign_in_first") in shown[0], bool(app.text_input)) == (required, not required)
+
+
 def test_a_provider_that_is_away_is_said_on_the_page() -> None:
     app = opened(auth=AUTH | TABLE | {"server_metadata_url": "http://127.0.0.1:1/"})
     next(one for one in app.button if (one.key or "").startswith("app:")).click().run()

@@ -14,11 +14,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.messages import message
 from pages.common import show
-from pages.common.links import key_of
+from pages.common.links import address, key_of
 from pages.common.registry import (
-    CALENDAR,
     COMPARE,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     GLOSSARY,
@@ -35,7 +35,7 @@ from pages.common.registry import (
 )
 from pages.common.slides import AS_ENTERED
 from pages.common.theme import PROJECTOR
-from pages.common.tours import TOUR, TOURS, hrefs
+from pages.common.tours import TOUR, TOURS
 from tests.app.test_pages import APP
 from tests.patience import PATIENCE_S
 
@@ -52,9 +52,9 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     COMPUTE.id: {"find": "tokens", "n": "7B", "mfu": "nonsense", "flops": "true", "seq": "2048"},
     MEMORY.id: {"n": "9B", "tp": "2", "why": "true"},
     PARALLEL.id: {"n": "9B", "near": "true", "count": "64"},
-    WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense", "table": "true"},
+    WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense"},
     COMPARE.id: {"base": "2", "more": "true"},
-    CALENDAR.id: {"runs": "2", "n": "9B", "r1n": "nonsense"},
+    DECIDE.id: {"start": "nonsense", "n": "9B", "train": "first", "goal": "cost"},
     SAVED.id: {"q": "nothing of the kind"},
     MEASURE.id: {"n": "nonsense", "each": "2 s", "roof": "true"},
 }
@@ -143,6 +143,12 @@ def fields(app: AppTest) -> dict[str, str]:
     return dict(parse_qsl(app.session_state["test:link"], keep_blank_values=True))
 
 
+def stop_query(page: PageSpec, number: int) -> str:
+    """The query of a link to a stop."""
+    stop = TOURS[page.id][number - 1]
+    return address(page, stop.fields, {TOUR: str(number)}, stop.at).partition("?")[2]
+
+
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
 def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
@@ -157,7 +163,7 @@ def test_what_was_typed_comes_back_from_every_slide(page: PageSpec) -> None:
         stop = TOURS[page.id][index - presets - 1] if presets < index else None
         if stop:
             assert slide(app) == stop.says
-            (_, _, query) = hrefs(page)[index - presets - 1].partition("?")
+            query = stop_query(page, index - presets)
             assert {**fields(app), "plans": ""} == {**fields(opened(page, query)), "plans": ""}, "as its link opens it"
         else:
             assert not slide(app).endswith(CHANGED), "it is not what it says"
@@ -203,8 +209,8 @@ def test_turning_it_on_again_returns_to_the_slide_that_was_left() -> None:
 
 
 def test_a_link_to_a_stop_opens_there_and_an_edited_slide_says_so() -> None:
-    stop, href = TOURS[FLOATS.id][1], hrefs(FLOATS)[1]
-    app = opened(FLOATS, href.partition("?")[2])
+    stop = TOURS[FLOATS.id][1]
+    app = opened(FLOATS, stop_query(FLOATS, 2))
     turn(app, on=True)
     assert slide(app) == stop.says
     app.text_input(key="f_x").set_value("2").run()

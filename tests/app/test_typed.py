@@ -18,9 +18,11 @@ from google.protobuf.message import Message
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
+from core.planning.decide.offers import OFFER_COLUMNS, write_table
+from core.planning.decide.runs import RUN_COLUMNS
 from core.store.store import Store
 from pages.common.figures import wire
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, PAGES, SAVED, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, PAGES, SAVED, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
@@ -75,7 +77,8 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
-        inside = values.pop("href", "").partition("?")[0]  # a link of ours carries what was typed behind the mark
+        # A link of ours carries what was typed behind the mark, and so does a slide's address in the notes.
+        inside = "".join(values.pop(name, "").partition("?")[0] for name in ("href", "data-href"))
         named = [name for name, value in values.items() if HOST in value and name not in ("aria-label", "title")]
         if HOST in inside or named or tag in ("img", "i", "iframe", "object", "embed", "script", "link"):
             self.found.append(tag)
@@ -165,10 +168,10 @@ def test_in_names_of_plans_that_a_link_carries(page: PageSpec) -> None:
     assert page != COMPARE or found >= {"Html.body", "Markdown.body", "PlotlyChart.spec"}
 
 
-def test_in_names_of_runs() -> None:
-    names = {f"r{k}n": kind for k, kind in enumerate(KINDS, 1)}
-    app = opened(CALENDAR, {"runs": str(len(KINDS)), "count": "512", **names, **{f"r{k}c": "512" for k in range(1, 8)}})
-    assert checked(app) >= {"Html.body", "Markdown.body", "PlotlyChart.spec"}
+def test_in_names_of_runs_and_offers() -> None:
+    rows = [{"name": kind, "accelerator": "H100 SXM", "count": "512"} for kind in KINDS]
+    app = opened(DECIDE, {"train": write_table(rows, RUN_COLUMNS), "offers": write_table(rows[:8], OFFER_COLUMNS)})
+    assert checked(app) >= {"Html.body", "PlotlyChart.spec"}
 
 
 # ------------------------------------------------------------------------------------------ by construction

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
+from core.planning.form.plan_form import PLAN_FORM
 from pages.common.registry import GROUPS, PageSpec
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
@@ -191,6 +192,12 @@ def enter(page: Page, key: str, text: str) -> None:
         page.get_by_role("option", name=text, exact=True).click()
     else:
         box.press("Control+Enter")
+
+
+def option_shown(field: str, option: str) -> str:
+    """Return the label under which a plan's field shows a stored option; other texts as they are."""
+    shown = PLAN_FORM[field] if field in {one.id for one in PLAN_FORM.fields} else None
+    return dict(zip(shown.options, shown.short, strict=True)).get(option, option) if shown and shown.short else option
 
 
 def select(page: Page, label: str, option: str) -> None:

@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from core.fields import LINK_VERSION
+from core.messages import message
 from pages.common.registry import COMPUTE, HOME, MEASURE, MEMORY, PAGES, TENSORS, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import open_from_menu, settle, still
@@ -163,13 +164,11 @@ ECHOED: dict[str, list[dict[str, str]]] = {
     ],
     "memory": [{"p_n": NUMBER, "p_count": "9" * 64, "p_gpu": NUMBER}],
     "what_if": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "p_n": NUMBER, "w_x": LONG}],
-    "calendar": [
+    "decide": [
         {
-            "y_runs": "8",
-            "y_closed": LONG,
-            **{f"y_r{k}{letter}": NUMBER for k in (1, 2) for letter in "nmtscad"},
-            **{f"y_r{k}{letter}": "" for k in range(3, 9) for letter in "mtscd"},
-            **{f"y_r{k}n": NUMBER for k in range(3, 9)},
+            "y_start": NUMBER,
+            "y_train": "\n".join([f"{LONG}\t{NUMBER}\t8T", *[f"{NUMBER}\t8B"] * 8]),
+            "y_offers": "\n".join([f"{LONG}\t{NUMBER}\t{NUMBER}", *[f"{NUMBER}\tH100\t512"] * 7]),
         }
     ],
     "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1"}],
@@ -300,7 +299,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     expect(page.locator("h1")).to_have_text(HOME.h1)
     type_tokens("2T")
     said = page.locator(".np-answer").first.inner_text().partition(".")[0]
-    page.get_by_role("link", name="Where the FLOPs go").click()
+    page.get_by_role("link", name=message("home.long.link")).click()
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
     assert "2T" in said

@@ -12,7 +12,7 @@ from core.planning.form.plan_form import PRICE
 from core.planning.plan import OWN_SHAPE, TYPED
 from pages.common.registry import COMPUTE, MEMORY
 from tests.app.plan_pages import CONFIG
-from tests.browser.conftest import open_from_menu, select, settle
+from tests.browser.conftest import open_from_menu, option_shown, select, settle
 
 pytestmark = pytest.mark.browser
 
@@ -32,22 +32,22 @@ def test_config_is_pasted_under_the_model_and_never_lost(open_page: OpenPage) ->
         page.get_by_test_id("stPopoverButton").filter(has_text="Shape").click()
         page.get_by_text("Read a Hugging Face config.json").click()
 
-    select(page, "Model", OWN_SHAPE)
+    select(page, "Model", option_shown("model", OWN_SHAPE))
     expect(page.locator(".js-plotly-plot")).to_have_count(0)
     box = page.get_by_label("Paste a config.json", exact=True)
     box.fill(CONFIG)
     box.press("Control+Enter")
     settle(page)
-    answers(page, "Your model")
+    answers(page, "95,040 parameters")
     expect(box).to_have_count(0)
     for other in (TYPED, "Llama 3 70B"):
-        select(page, "Model", other)
-        select(page, "Model", OWN_SHAPE)
-        answers(page, "Your model")
+        select(page, "Model", option_shown("model", other))
+        select(page, "Model", option_shown("model", OWN_SHAPE))
+        answers(page, "95,040 parameters")
     page.get_by_role("button", name="New", exact=True).click()
     settle(page)
-    select(page, "Model", OWN_SHAPE)
-    answers(page, "Your model")
+    select(page, "Model", option_shown("model", OWN_SHAPE))
+    answers(page, "95,040 parameters")
     open_box()
     expect(box).to_have_value(CONFIG)
     box.fill("{")
@@ -55,7 +55,7 @@ def test_config_is_pasted_under_the_model_and_never_lost(open_page: OpenPage) ->
     settle(page)
     page.keyboard.press("Escape")
     settle(page)
-    answers(page, "Your model")
+    answers(page, "95,040 parameters")
     open_box()
     expect(box).to_have_value("{")
     assert page.problems == []  # type: ignore[attr-defined]

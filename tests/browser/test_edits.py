@@ -15,8 +15,8 @@ from core.planning.form.plan_form import COUNT
 from core.store.locations import plan_store
 from core.store.plans import SavedPlan
 from pages.common.registry import (
-    CALENDAR,
     COMPUTE,
+    DECIDE,
     EXERCISES,
     FLOATS,
     HOME,
@@ -27,7 +27,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
-from tests.browser.conftest import OpenPage, choose, enter, open_preset, running_server, settle
+from tests.browser.conftest import OpenPage, choose, enter, open_preset, option_shown, running_server, settle
 
 pytestmark = pytest.mark.browser
 
@@ -59,7 +59,7 @@ EXAMPLES = {
     "Training memory": Example(MEMORY, "70B on one node"),
     "Parallel plan": Example(PARALLEL, "8B on 64 H100"),
     "What if": Example(WHAT_IF, "70B: accelerators × MFU"),
-    "Calendar": Example(CALENDAR, "8B and 70B, one after the other"),
+    "Decide": Example(DECIDE, "Llama 3 405B: 8k, then 128k"),
     "Home, what is counted": Example(
         HOME, message("home.preset.states"), [("h_k", "16"), ("h_of", "everything"), *PLAN[:4]], "h_k=9"
     ),
@@ -84,8 +84,8 @@ EXAMPLES = {
     ),
     "Exercises": Example(
         EXERCISES,
-        "And views",
-        [("e_sheet", "7"), ("e_how", "hand in"), ("e_topics", "floats"), ("e_sheet", "8"), ("e_how", "practise"),
+        message("exercises.preset.all"),
+        [("e_sheet", "7"), ("e_topics", "views"), ("e_sheet", "9"), ("e_topics", "floats"), ("e_sheet", "8"),
          ("e_topics", "memory, views")],
         "e_sheet=3",
     ),
@@ -111,6 +111,7 @@ def linked(page: Page) -> dict[str, str]:
 def shows(page: Page, key: str, text: str) -> bool:
     """Whether the field of this key shows ``text``, where it is drawn."""
     field = page.locator(f".st-key-{key}")
+    text = option_shown(key.removeprefix("p_"), text)
     chosen = field.get_by_role("radio", name=text, exact=True)
     if chosen.count():
         return chosen.is_checked()
@@ -236,7 +237,7 @@ SWEEP = urlencode(
 RUSHES = {
     "an example": Rush(COMPUTE, preset("GPT-3 175B"), ("p_model", "GPT-3 175B")),
     "an example of memory": Rush(MEMORY, preset("Lecture: 40B, fp32 AdamW"), ("p_n", "40B")),
-    "what is counted on Home": Rush(HOME, button("The lecture’s: model states alone"), ("p_prec", "fp32")),
+    "what is counted on Home": Rush(HOME, button(message("home.preset.states")), ("p_prec", "fp32")),
     "a cell": Rush(WHAT_IF, click_cell, ("p_mfu", "50%"), lambda: SWEEP),
     "Undo": Rush(COMPUTE, button("Undo"), ("p_model", "Llama 2 70B"), lambda: LLAMA, edit_first),
     "New": Rush(COMPUTE, button("New"), ("p_model", "Typed parameters"), lambda: LLAMA),

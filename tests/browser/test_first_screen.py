@@ -12,9 +12,8 @@ from core.planning.presets import PRESETS
 from pages.common.links import key_of
 from pages.common.projector import PICTURES
 from pages.common.registry import COMPARE, COMPUTE, HOME, PAGES, PageSpec
-from pages.common.tours import hrefs
 from tests.browser.conftest import settle, still
-from tests.browser.test_labels import TALES
+from tests.browser.test_labels import TALES, compared
 
 pytestmark = pytest.mark.browser
 
@@ -44,7 +43,7 @@ SENTENCE, FOLD = 330, 800
 def questions(spec: PageSpec) -> Mapping[str, str]:
     """Name → address: the page as it opens, its presets, and a plan with limits; Compare’s with plans."""
     if spec is COMPARE:
-        return {f"stop {number}": href for number, href in enumerate(hrefs(spec))}
+        return {"three plans": compared()}
     asked = {"as it opens": {}, **TALES.get(spec.id, {})}
     if spec.plans:
         asked["a mixture"] = MIXTURE

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.messages import message
 from core.planning.form.plan_form import plan_from
 from core.planning.presets import FIRST_TUNING, MEMORY_PRESETS
 from pages.common.registry import HOME, MEMORY
@@ -19,7 +20,7 @@ def test_whether_a_model_can_be_fine_tuned_on_ones_card_is_a_click_away(open_pag
     """What a newcomer asks: the verdict, minutes and money on the first screen of a laptop."""
     page = open_page(HOME.url_path, width=1280)
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.get_by_role("link", name="Can I fine-tune Llama 3.1 8B on my 4090?").click()
+    page.get_by_role("link", name=message("home.large.fine_tuning")).click()
     page.wait_for_url(f"**/{MEMORY.url_path}*")
     settle(page)
     plan = plan_from(MEMORY_PRESETS[FIRST_TUNING])

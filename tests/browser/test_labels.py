@@ -8,11 +8,13 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
-from core.planning.calendar.presets import PRESETS as CALENDARS
+from core.planning.comparison.entry import examples, pack
+from core.planning.decide.presets import PRESETS as DECISIONS
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.planning.sweep.form import SWEEP_PRESETS
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
-from pages.common.tours import hrefs
+from pages.common.comparison_list import IN_LINK
+from pages.common.links import address
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import settle, still
 
@@ -117,21 +119,25 @@ TALES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     MEMORY.id: MEMORY_PRESETS,
     PARALLEL.id: SEARCH_PRESETS,
     WHAT_IF.id: SWEEP_PRESETS,
-    CALENDAR.id: CALENDARS,
+    DECIDE.id: DECISIONS,
 }
 """Page → what is asked on it: its presets, and long numbers."""
 
 
+def compared() -> str:
+    """The address of Compare with three plans."""
+    return address(COMPARE, {}, {IN_LINK: pack(examples())})
+
+
 def links(spec: PageSpec) -> dict[str, str]:
-    """Addresses of a page: all that can be opened, its presets, the stops of its tour; Compare’s with plans."""
+    """Addresses of a page: all that can be opened, its presets; Compare’s with plans."""
     texts = {name: text.replace("false", "true") for name, text in linked(opened(spec, {})).items()}
     tales = {
         name: {f"{spec.prefix}_{field}": text for field, text in fields.items()} | {"v": texts["v"]}
         for name, fields in TALES.get(spec.id, {}).items()
     }
     asked = {name: f"{spec.url_path}?{urlencode(fields)}" for name, fields in {"all open": texts, **tales}.items()}
-    stops = hrefs(spec) if spec is COMPARE else hrefs(spec)[-4:]
-    return asked | {f"stop {number}": href for number, href in enumerate(stops)}
+    return asked | ({"three plans": compared()} if spec is COMPARE else {})
 
 
 PAPER = {"light": "rgb(251, 247, 238)", "dark": "rgb(23, 34, 44)"}

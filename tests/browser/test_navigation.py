@@ -11,7 +11,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.form.plan_form import COUNT
 from core.planning.plan import OWN_SHAPE
 from core.store.locations import plan_store
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, SAVED, TENSORS, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, DECIDE, HOME, MEMORY, PARALLEL, SAVED, TENSORS, PageSpec
 from tests.browser.conftest import OpenPage, open_from_menu, settle
 
 pytestmark = pytest.mark.browser
@@ -22,7 +22,7 @@ BOXES: tuple[tuple[PageSpec, str], ...] = (
     (HOME, "Examples"),
     (MEMORY, "Layout"),
     (PARALLEL, "Constraints"),
-    (CALENDAR, "Fleet"),
+    (DECIDE, "Limits"),
     (COMPARE, "Add saved plans"),
     (TENSORS, "More"),
 )

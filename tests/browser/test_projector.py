@@ -12,9 +12,9 @@ from pages.common.figures import LEAST
 from pages.common.projector import PICTURES
 from pages.common.registry import COMPARE, EXERCISES, FLOATS, HOME, PAGES
 from pages.common.slides import AS_ENTERED
-from pages.common.tours import TOURS
 from tests.browser.conftest import settle, still
 from tests.browser.test_all_pages import overflow, serious
+from tests.browser.test_labels import compared
 
 pytestmark = pytest.mark.browser
 
@@ -79,14 +79,10 @@ def preset(page: Page) -> str:
 def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     open_page: Callable[..., Page],
 ) -> None:
-    page = open_page(COMPARE.url_path)
+    page = open_page(compared())
     page.set_viewport_size({"width": 1280, "height": HEIGHT})
-    page.get_by_test_id("stPopoverButton").filter(has_text="Examples").click()
-    page.get_by_text("A tour in five steps").click()
-    page.locator(".np-tour a").first.click()
     page.get_by_label("Baseline").first.wait_for()
     settle(page)
-    expect(page.locator(".np-tour[open] [aria-current]")).to_have_text(TOURS[COMPARE.id][0].says)
     expect(page.locator(".np-answer").first).to_be_in_viewport()
     page.get_by_label("Example plan").press("p")  # in a field it is a letter
     expect(page.locator(".np-bar")).to_have_count(0)

@@ -18,7 +18,7 @@ from core.limits import limit
 from core.planning.comparison.entry import entry_of, pack
 from core.store import locations
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import CALENDAR, COMPARE, HOME, SAVED
+from pages.common.registry import COMPARE, DECIDE, HOME, SAVED
 from tests.browser.conftest import PATIENCE_S, TRAFFIC, running_server, settle
 from tests.core.typed_cases import HOST, KINDS, plans, tags
 
@@ -129,10 +129,10 @@ def test_plans_that_a_link_carries(watched: Callable[[str], Page]) -> None:
     checked(watched(path), *(one.name for one in plans()))
 
 
-def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
-    names = [kind[: limit("run_name")] for kind in KINDS]
-    texts = {f"y_r{k}n": name for k, name in enumerate(names, 1)}
-    checked(watched(f"{CALENDAR.url_path}?{urlencode({'y_runs': str(len(KINDS)), **texts})}"), *names)
+def test_runs_and_offers_of_a_decision(watched: Callable[[str], Page]) -> None:
+    names = [" ".join(kind[: limit("run_name")].split()) for kind in KINDS]
+    texts = {"y_train": "\n".join(names), "y_offers": "\n".join(f"{name}\tH100\t512" for name in names[:8])}
+    checked(watched(f"{DECIDE.url_path}?{urlencode(texts)}"))
 
 
 def test_the_policy_holds_without_a_proxy(browser: Browser, server_with_plans: str) -> None:

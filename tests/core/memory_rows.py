@@ -11,15 +11,15 @@ from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
 from core.training.activations.tensors import HF_EAGER, HF_SDPA, LOGITS_KEPT, Implementation
 from core.training.device.buffers import MEASURED, Runtime
-from core.training.device.memory import DeviceMemory, memory_per_device
+from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.training.trained import Trained
+from tests.core.memory_of import memory_per_device
 
 ROWS = Path(__file__).parents[1] / "data" / "memory_rows.csv"
 
-_PHI = CATALOG["Phi-2 2.7B"].spec
 _LLAMA2, _MISTRAL = CATALOG["Llama 2 7B"].spec, CATALOG["Mistral 7B v0.1"].spec
 _GEMMA = TransformerSpec(
     layers=18, hidden=2048, heads=8, kv_heads=1, head_dim=256, ffn=16384, vocab=256000, glu=True, tied_head=True

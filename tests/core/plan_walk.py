@@ -20,7 +20,6 @@ from core.hardware.accelerators import accelerators
 from core.hardware.cluster import Rates
 from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
-from core.models.layer_count import explain_count, scale_of
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
 from core.planning.estimate import PlanEstimate, estimate, timed_estimate
@@ -67,7 +66,6 @@ from core.views.runs.charts_goodput import hours_of_the_run
 from core.views.search import text as search_text
 from core.views.search import text_step
 from core.views.search.charts import cluster_sizes, space
-from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, waterfall
 from core.views.sensitivity import text as sensitivity_text
 from core.views.sensitivity.charts import tornado
@@ -94,7 +92,7 @@ def _head(a: PlanEstimate) -> Iterator[Shown]:
     peers = similar_runs(a)
     yield runs_text.similar_runs_text(a, peers)
     yield from _cells(
-        runs_text.near_rows(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})
+        runs_text.near_table(peers, {run.evidence: run.share for run in run_shares(has_step_estimate=True)})[1]
     )
 
 
@@ -119,20 +117,20 @@ def _table(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _counted(a: PlanEstimate) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield from (flops_text.components_text(counted, scale), flops_text.components_alt(a.shape, counted))
+    counted = _count(a)
+    yield from (flops_text.components_text(counted), flops_text.components_alt(a.shape, counted))
     yield flops_text.gap_text(a.shape, a.plan.seq_len, a.plan.attention)
     yield from _cells(flops_text.gap_rows(a.shape, a.plan.seq_len, a.plan.attention))
     yield from flops_text.cautions(a.shape, a.plan.seq_len)
     if a.stands_in:
-        yield flops_text.proxy_text(a.shape, a.middle.parameters)
+        yield flops_text.proxy_text(a.shape)
 
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     sized = cluster_results(plan)
     yield from search_text.sizes_text(sized, plan.within.days, None)
-    yield from _cells(search_text.size_rows(sized) if sized else [])
+    yield from _cells(search_text.size_table(sized)[1] if sized else [])
     if sized:
         yield cluster_sizes(sized, int(plan.accelerators), plan.within.days, LIGHT)
 
@@ -161,8 +159,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield text_step.stages_text(stages(query, results.layout, 16), int(results.layout.pipeline))
     sent = groups(results.layout, results.step, traffic(query, results.layout), query.cluster.per_node)
     yield text_step.traffic_text(sent)
-    yield from _cells(text_step.group_rows(sent))
-    yield device_grid(results.layout, query.cluster.per_node, LIGHT)
+    yield from _cells(text_step.group_table(sent)[1])
     near = neighbours(results, query)
     yield text_step.neighbors_text(results, near)
     yield from _cells(text_step.neighbor_rows(results, near))
@@ -172,7 +169,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     if result.best:
         yield space(result.plans, result.pareto, results, results.usable, LIGHT)
         yield search_text.pareto_text(result)
-        yield from _cells(search_text.space_rows(plan, query, result.plans, result.best, 15))
+        yield from _cells(search_text.space_table(plan, query, result.plans, result.best, 15)[1])
 
 
 def _memory(plan: Plan) -> Iterator[Shown]:
@@ -224,7 +221,7 @@ def _runs(a: PlanEstimate) -> Iterator[Shown]:
     yours = m.mfu / a.peak_ratio * 6 / m.per_parameter
     yield evidence_scatter([*points, RunPoint("yours", m.parameters, yours, "", here=True)], LIGHT)
     yield runs_text.score_detail(score(), score())
-    yield from _cells(runs_text.predicted_rows(predictions()))
+    yield from _cells(runs_text.predicted_table(predictions())[1])
     if a.model is None or a.plan.model == OWN_SHAPE:
         return
     runs = compare_all(a.model, m.mfu * a.peak / peak_16bit(a.device.name), a.plan.seq_len, a.device.name)
@@ -238,11 +235,11 @@ def _runs(a: PlanEstimate) -> Iterator[Shown]:
 
 
 def _flops(a: PlanEstimate) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
-    yield figures_count.flops_by_component(counted, LIGHT, scale)
+    counted = _count(a)
+    yield figures_count.flops_by_component(counted, LIGHT)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
     yield flops_text.growth_alt(grown)
-    yield figures_count.sequence_sweep(grown, LIGHT, scale)
+    yield figures_count.sequence_sweep(grown, LIGHT)
     rate = a.middle.tokens_per_second
     scoreds = which_mfu(
         a.shape.spec,
@@ -250,14 +247,11 @@ def _flops(a: PlanEstimate) -> Iterator[Shown]:
         accelerators=a.middle.accelerators,
         peak=a.peak,
         tokens_per_second=rate,
-        scale=scale,
     )
     yield flops_text.scores_text(scoreds, rate)
-    yield from _cells(flops_text.score_rows(scoreds))
+    yield from _cells(flops_text.score_table(scoreds)[1])
     yield from (*(scored.explanation for scored in scoreds), *grown.explain())
-    yield from explain_count(
-        a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
-    )
+    yield from (part.explain() for part in counted.parts)
 
 
 def _roof(a: PlanEstimate) -> Iterator[Shown]:
@@ -280,7 +274,7 @@ def _roof(a: PlanEstimate) -> Iterator[Shown]:
         beside = (sheet, a.device.bandwidth) if rates else None
         yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
         yield from roofline_text.layer_text(result, a.device.name, 8192)
-        yield from _cells(roofline_text.operation_rows(result))
+        yield from _cells(roofline_text.operation_table(result)[1])
         yield from (
             step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
         )
@@ -307,7 +301,7 @@ def _parts(a: PlanEstimate) -> Iterator[Shown]:
     headings, rows = flops_text.parameter_rows(a.shape)
     assert all(len(row) == len(headings) for row in rows)
     yield from _cells(rows)
-    yield from _cells(hardware_text.peak_rows(a.device))
+    yield from _cells(hardware_text.peak_table(a.device)[1])
     yield from (*hardware_text.peak_origin(a.device, a.dtype), *hardware_text.datasheet(a.device))
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 
+from core.planning.comparison.comparison import compare_plans
 from core.planning.comparison.entry import Entry, entry_of
+from core.planning.estimate import timed_estimate
 from core.planning.form.links import texts_as_given
+from core.planning.form.plan_form import plan_of
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.views.report.report import Report, report_of
+from core.views.report.report import Report
 
 LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
 DAY = date(2026, 11, 22)
@@ -46,11 +49,12 @@ HOSTILE = (
 )
 
 
-def about_a_layout(preset: str) -> Report:
-    """A report of Parallel plan on one of its presets."""
-    return report_of([entry_of(preset, texts_as_given(SEARCH_PRESETS[preset]))], LINK, DAY, of_layout=True)
+def about_a_layout(preset: str, **texts: str) -> Report:
+    """A report of Parallel plan on one of its presets, or on these texts."""
+    entry = entry_of(preset, texts or texts_as_given(SEARCH_PRESETS[preset]))
+    return Report(compare_plans([entry]), LINK, DAY, layout=timed_estimate(plan_of(entry.reading)))
 
 
 def report(*entries: Entry, link: str = LINK) -> Report:
     """A report on these, of a fixed day."""
-    return report_of(entries, link, DAY)
+    return Report(compare_plans(entries), link, DAY)

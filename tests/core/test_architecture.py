@@ -26,10 +26,11 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "limits rows suggest",
-        "number_text data_version",
-        "units",
-        "wording dates",
+        "units data_version",
+        "wording",
         "messages",
+        "number_text",
+        "quantities dates",
         "fields jobs",
         "formula",
         "sources",

@@ -21,7 +21,8 @@ from core.hardware.accelerators import find
 from core.lecture.catalogue import CLAIMS
 from core.limits import limit
 from core.messages import Message
-from core.units import QuantityError, parse_quantity
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.views.exercises.text import progress, received_text
 from tests.every import every
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.experiments import gradient, initialization, linear_bytes, transfer
+from core.experiments import initialization, linear_bytes, transfer
 from core.experiments.catalogue import EXPERIMENTS
 from core.experiments.events import decode, encode
 from core.experiments.found import Found
@@ -64,23 +64,6 @@ def test_outputs_are_as_large_as_the_formula_says() -> None:
     for way in initialization.DEVIATIONS:
         for width, size in zip(initialization.WIDTHS, found_by("init").series[way], strict=True):
             assert size == pytest.approx(initialization.predicted(way, width), rel=0.06), (way, width)
-
-
-def test_the_loop_falls_as_the_formula_says() -> None:
-    losses = found_by("loop").series["loss"]
-    assert len(losses) == gradient.STEPS
-    for step, loss in enumerate(losses[:15]):
-        assert loss == pytest.approx(gradient.loss_after(gradient.RATE, step), rel=0.02)
-    words = found_by("loop").words
-    assert words["w.grad"] == "[1.0, 2.0, 3.0]"
-    assert {words[name] for name in ("x.grad", "(x @ w).grad", "loss.grad")} == {"None"}
-
-
-def test_the_lines_shown_are_the_loop_that_runs() -> None:
-    torch = pytest.importorskip("torch")
-    names: dict[str, object] = {"torch": torch}
-    exec(compile(gradient.LOOP, "loop", "exec"), names)  # noqa: S102  our own lines
-    assert names["losses"] == found_by("loop").series["loss"]
 
 
 def test_torch_holds_the_bytes_that_are_counted() -> None:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from core.budget.equations import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, clipped, optional, quantity, slider, switch
 from core.limits import limit
-from core.messages import Message
+from core.messages import Message, message
 from core.models.spec_text import EXAMPLE
-from core.planning.cost.form import CALENDAR_FORM
+from core.number_text import QuantityError
+from core.planning.decide.decision import DECIDE_FORM
 from core.planning.estimate import estimate
 from core.planning.form.layout import SEARCH
 from core.planning.form.links import link_texts
@@ -28,11 +29,11 @@ from core.planning.measured import EXAMPLE as RUN_EXAMPLE
 from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.quantities import parse_quantity
 from core.step_time.running import EAGER
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
-from core.units import LENGTHS, QuantityError, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.form import FORM as HOME_FORM
 from pages.measure.form import measure_form
@@ -173,19 +174,17 @@ def test_older_links_draw_the_power_of_accelerators_alone_unless_they_say_more()
     assert "draw" not in opened(COMPUTE_FORM, f"v={LINK_VERSION}&c_n=8B")[0]
 
 
-@every(
-    "name, typed, meant", [("seq", "128k", "128,000"), ("r2s", "128k", "128,000"), ("gb", "4M", "4,000,000 sequences")]
-)
+@every("name, typed, meant", [("seq", "128k", "128,000"), ("gb", "4M", "4,000,000 sequences")])
 def test_k_was_a_thousand_in_older_links(name: str, typed: str, meant: str) -> None:
-    assert opened(CALENDAR_FORM, f"v=3&y_{name}={typed}")[0][name] == meant
-    assert opened(CALENDAR_FORM, f"v={LINK_VERSION}&y_{name}={typed}")[0][name] == typed
+    assert opened(DECIDE_FORM, f"v=3&y_{name}={typed}")[0][name] == meant
+    assert opened(DECIDE_FORM, f"v={LINK_VERSION}&y_{name}={typed}")[0][name] == typed
 
 
 @every(
     "form, key",
     [
-        (CALENDAR_FORM, "p_mean"),
-        (CALENDAR_FORM, "p_longest"),
+        (DECIDE_FORM, "p_mean"),
+        (DECIDE_FORM, "p_longest"),
         (MEMORY_FORM, "p_longest"),
         (MEMORY_FORM, "m_svctx"),
         (measure_form("cuda", "u"), "u_seq"),
@@ -203,13 +202,13 @@ LENGTH_WORDS = re.compile("sequence|length|context|longest", re.IGNORECASE)
 DEGREES = ("cp",)
 
 
-@every("form", [*FORMS.values(), CALENDAR_FORM, measure_form("cuda", "u"), measure_form("cpu", "u")])
+@every("form", [*FORMS.values(), DECIDE_FORM, measure_form("cuda", "u"), measure_form("cpu", "u")])
 def test_k_is_1024_in_every_length_and_its_help_says_so(form: Form) -> None:
     """Of datasets, batches, and dimensions it is 1,000."""
     for item in form.fields:
         with contextlib.suppress(QuantityError):
             read = item.parse("32k")
-            assert read != 32_768 or LENGTHS in item.help, item.id
+            assert read != 32_768 or message("quantity.lengths") in item.help, item.id
             assert read != 32_000 or not LENGTH_WORDS.search(item.label) or item.id in DEGREES, item.id
 
 

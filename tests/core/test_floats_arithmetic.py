@@ -22,7 +22,7 @@ from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.floats.typed_numbers import parse
-from core.views.floats.charts_arithmetic import GAP, ROLES, ArithmeticRow, CharacterGrid, stages, stored_digits
+from core.views.floats.charts_arithmetic import GAP, ROLES, ArithmeticRow, CharacterGrid, stages
 from core.views.floats.text_arithmetic import mode_rows, value_text
 from tests.core.floats_oracle import described, rounded_value
 from tests.every import every
@@ -373,31 +373,6 @@ def test_a_told_value_is_read_back_as_its_code(fmt: FloatFormat, drawn: int) -> 
     if value is not None and encode_exact(value, fmt) == code:
         text = value_text(code, fmt).replace(" × 10", "e").translate(SPOKEN)
         assert encode_exact(Fraction(text), fmt) == code
-
-
-@given(
-    st.fractions(-(10**6), 10**6).filter(bool),
-    st.lists(st.sampled_from(DRAWN), min_size=1, max_size=3, unique_by=lambda fmt: fmt.name),
-)
-def test_formats_stand_under_the_digits_at_their_places(value: Fraction, formats: list[FloatFormat]) -> None:
-    """Each row spells the stored value, says where it differs, and ends with its last place."""
-    codes = [encode_exact(value, fmt, "saturate") for fmt in formats]
-    drawn = stored_digits(value, list(zip(formats, codes, strict=True)), [""] * len(formats))
-    stored = [decode_exact(code, fmt) for code, fmt in zip(codes, formats, strict=True)]
-    if None in stored:
-        assert drawn is None
-        return
-    assert drawn is not None
-    if any(GAP in row.text for row in drawn.rows):
-        return
-    exact, *rows = drawn.rows
-    for row, held in zip(rows, stored, strict=True):
-        text = row.text.replace("·", "0").replace("−", "-").replace("+", "")
-        whole, _, rest = text.partition(".")
-        assert Fraction(int(whole + rest, 2), 1 << len(rest)) == held
-        for above, bit, role in zip(exact.text[1:], row.text[1:], row.roles[1:], strict=True):
-            assert (role == "d") == (bit in "01" and bit != above)
-    assert "1" in exact.text
 
 
 def test_a_mode_without_a_result_is_refused_as_the_codec_refuses_it() -> None:

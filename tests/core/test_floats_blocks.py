@@ -22,6 +22,7 @@ from core.floats.formats import FORMATS, FloatFormat
 from core.floats.integer_blocks import INT8, Q4, UINT4
 from core.floats.value_tables import VALUE_TABLES, ValueTable, dynamic_8bit
 from core.limits import limit
+from core.views.floats.text_training import block_texts
 from tests.every import every
 
 DATA = Path(__file__).parents[1] / "data"
@@ -126,6 +127,15 @@ def test_an_outlier_costs_the_others_precision_unless_elements_have_three_expone
         assert effect.largest == block_example.OUTLIER, name
         wide = isinstance(fmt.element, FloatFormat) and fmt.element.exponent_bits >= 3
         assert effect.lowers != wide, (name, effect)
+
+
+@pytest.mark.parametrize("entered", ["1, -1, 600", "0", "5", "1e-30, 3e38", "2, 2, -2"])
+def test_what_an_outlier_costs_is_said_of_any_values(entered: str) -> None:
+    """Others may be exact without it, or lost with it: their SQNR is then infinite."""
+    values = block_example.read_block(entered)
+    for fmt in BLOCK_FORMATS.values():
+        for rule in fmt.scale_rules:
+            assert block_texts(values, quantize_block(values, fmt, rule))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.hardware.accelerators import accelerators, find, find_accelerator_name
-from core.hardware.offers import CONTRACTS, Offer, OfferError, Outage, Price, format_offer, offer_line, read_offer
+from core.hardware.accelerators import accelerators, find_accelerator_name
+from core.hardware.offers import OfferError, OfferTerms, Price, read_offer
 from core.limits import LIMITS, limit
 from tests.every import every
 
@@ -22,8 +22,8 @@ NAMES = tuple(device.name for device in accelerators())
 FROM, TO = date(2027, 3, 1), date(2027, 9, 1)
 
 
-def of(accelerator: str, count: int | None = None, **more: Any) -> Offer:
-    return Offer(accelerator, count, is_ceiling=count is not None, **more)
+def of(accelerator: str, count: int | None = None, **more: Any) -> OfferTerms:
+    return OfferTerms(accelerator, count, is_ceiling=count is not None, **more)
 
 
 def per_hour(low: float, high: float | None = None) -> Price:
@@ -52,18 +52,18 @@ def per_hour(low: float, high: float | None = None) -> Price:
             of("B200", 1024, contract="reserved", price=per_hour(3.1), days=90),
         ),
         ("spot A100 80GB $1.10", of("A100 SXM 80 GB", contract="spot", price=per_hour(1.1))),
-        ("at least 512 H200", Offer("H200 SXM", 512)),
-        ("512 H200 or more", Offer("H200 SXM", 512)),
-        ("512+ H200", Offer("H200 SXM", 512)),
+        ("at least 512 H200", OfferTerms("H200 SXM", 512)),
+        ("512 H200 or more", OfferTerms("H200 SXM", 512)),
+        ("512+ H200", OfferTerms("H200 SXM", 512)),
         ("H200 (any number)", of("H200 SXM")),
         ("GB200 NVL72", of("GB200", per_node=72)),
-        ("512 H200 in eu-west-1, $24/node-hour", of("H200 SXM", 512, place="eu-west-1", price=Price(24, 24, "node"))),
+        ("512 H200 in eu-west-1, $24/node-hour", of("H200 SXM", 512, price=Price(24, 24, "node"))),
         ("512 H200, $1,500 per month", of("H200 SXM", 512, price=Price(1500, 1500, "accelerator", "month"))),
         ("256 H100, owned, $30k each", of("H100 SXM", 256, contract="owned", capital=30_000)),
         ("256 H100 from 1 Mar 2027 until 2027-09-01", of("H100 SXM", 256, first=FROM, last=TO)),
     ],
 )
-def test_read_offer_reads_what_people_write(line: str, offer: Offer) -> None:
+def test_read_offer_reads_what_people_write(line: str, offer: OfferTerms) -> None:
     assert read_offer(line) == offer
 
 
@@ -121,8 +121,6 @@ def test_a_name_is_its_usual_variant_unless_it_says_another(text: str, name: str
         ("512 H200 $2/h, $3/h", "price"),
         ("512 H200 $500", "$500"),
         ("16 H100, 2 spare nodes", "16"),
-        ("16 H100, 3 nodes out from 2027-05-01", "24"),
-        ("16 H100, 1 node out from 2027-05-04 to 2027-05-01", "2027-05-01"),
         ("16 H100 from 2027-05-01 to 2027-02-01", "2027-02-01"),
         ("0 H100", "0"),
         ("", "accelerator"),
@@ -136,51 +134,6 @@ def test_a_bad_line_is_quoted_with_what_to_write(line: str, quoted: str) -> None
     assert line[: limit("number_chars") - 1] in message
     assert quoted in message.replace(f"“{line}”", "", 1)
     assert problem.value.remedy or "For example" in problem.value.reason
-
-
-def amounts(most: float) -> st.SearchStrategy[float]:
-    return st.decimals(0, most, places=2).map(float)
-
-
-@st.composite
-def offers(draw: st.DrawFn) -> Offer:
-    """Any offer that says nothing which does not go together."""
-    count = draw(st.none() | st.integers(1, limit("accelerators")))
-    contract = draw(st.none() | st.sampled_from(CONTRACTS))
-    first = draw(st.none() | st.dates(date(2027, 1, 1), date(2027, 12, 31)))
-    low, more = draw(amounts(3)), draw(amounts(3))
-    priced = contract != "owned" and draw(st.booleans())
-    unit, period = draw(st.sampled_from((("accelerator", "hour"), ("node", "hour"), ("accelerator", "month"))))
-    per_node = draw(st.none() | st.integers(1, 72))
-    days = st.tuples(st.dates(FROM, TO), st.dates(FROM, TO)).map(sorted)
-    out = st.builds(lambda n, ends: Outage(n, *ends), st.integers(1, count or 99), days)
-    name = draw(st.none() | st.sampled_from(NAMES))
-    offer = Offer(
-        draw(st.sampled_from(NAMES)),
-        count,
-        is_ceiling=count is not None and draw(st.booleans()),
-        contract=contract,
-        price=Price(low, round(low + more, 2), unit, period) if priced else None,
-        capital=draw(amounts(1e6)) if contract == "owned" else None,
-        years=draw(st.none() | st.sampled_from((1.0, 4.0, 4.5))) if contract == "owned" else None,
-        per_node=per_node,
-        idle=draw(st.none() | amounts(9)),
-        interruptions=draw(st.none() | amounts(9)),
-        first=first,
-        last=draw(st.none() | st.dates(first or date(2027, 1, 1), date(2029, 1, 1))),
-        days=draw(st.none() | st.integers(1, 3000)),
-        place=draw(st.sampled_from(("", "Oslo", "eu-west-1"))),
-        outages=tuple(draw(st.lists(out, max_size=3))),
-        name=draw(st.sampled_from(("", "ours", "8 of these", f"the {name}"))),
-    )
-    spares = draw(st.integers(0, 3))
-    return replace(offer, spare_nodes=spares if count is None or spares * offer.node_size < count else 0)
-
-
-@given(offers())
-@settings(max_examples=100)
-def test_every_offer_reads_back_from_its_line(offer: Offer) -> None:
-    assert read_offer(format_offer(offer)) == offer
 
 
 _JUNK = st.text(max_size=limit("offer_chars"))
@@ -198,7 +151,6 @@ def test_whatever_is_written_is_read_or_refused_with_a_reason(text: str) -> None
     except OfferError as refused:
         problem = str(refused)
     assert (offer is None) == (0 < len(problem) < 500)
-    assert offer is None or read_offer(format_offer(offer)) == offer
 
 
 @every("piece", ["1", "1 ", "1,", "1x", "a.", "a ", "a-1-", "in ", "own ", "H100 ", "$1 ", "1 out on 2027-05-01 ", "("])
@@ -225,9 +177,3 @@ def test_a_price_of_a_node_is_shared_by_its_accelerators() -> None:
     assert month
     assert month == pytest.approx((1500 / 730.5, 1800 / 730.5))
     assert read_offer("512 H200").hourly is None
-
-
-def test_parts_become_the_line_that_they_are_written_in() -> None:
-    line = offer_line("x: y", "64", "B200", "rented", "$3/h", "", "from 2027-03-01")
-    assert read_offer(line) == of("B200", 64, name="x y", contract="rented", price=per_hour(3), first=FROM)
-    assert find("B200").node_size == read_offer("B200").node_size

@@ -17,7 +17,6 @@ from core.benchmark.running.jobs import Runner as MeasurementRunner
 from core.benchmark.running.jobs import Snapshot
 from core.jobs import child
 from core.jobs.process import TURN_S, NotStartedError
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 from tests.core.measured_cases import square
 from tests.patience import PATIENCE_S, until
@@ -93,7 +92,7 @@ def test_the_next_job_of_a_visitor_begins_at_once(command: list[str]) -> None:
 
 @pytest.mark.process
 def test_two_servers_of_a_machine_measure_one_after_the_other(tmp_path: Path) -> None:
-    here, there = (Runner(lambda _: WORKS, line=WaitingLine(tmp_path / "measuring")) for _ in range(2))
+    here, there = (Runner(lambda _: WORKS, lock=tmp_path / "measuring.lock") for _ in range(2))
     first, _ = here.start(SPEC, "Ada")
     until(lambda: here.poll(first.id).running)  # type: ignore[union-attr]
     second, _ = there.start(SPEC, "Bo")
@@ -107,9 +106,9 @@ def test_two_servers_of_a_machine_measure_one_after_the_other(tmp_path: Path) ->
 
 
 @pytest.mark.process
-def test_a_line_that_cannot_be_kept_keeps_nobody_from_measuring(tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_made_keeps_nobody_from_measuring(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    runner = Runner(lambda _: ENDS, line=WaitingLine(tmp_path / "file" / "measuring"))
+    runner = Runner(lambda _: ENDS, lock=tmp_path / "file" / "measuring.lock")
     assert wait(runner, runner.start(SPEC, "Ada")[0]).record.stage == "finished"
 
 

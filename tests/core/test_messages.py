@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from core.messages import TEXT_FORMATS, Message, MessageError, catalog_entries, message, template
+from core.planning.decide.decision import DECISION_FIELDS
+from core.planning.decide.offers import OFFER_COLUMNS
+from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.plan_form import PLAN_FIELDS
 from core.tensors.examples.quiz import items
 from core.views.common.markup import rich
@@ -21,7 +24,7 @@ from core.wording import FORMATS, Amount, format_value
 from pages.common.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
-CALLS = ("message", "pick_message")
+CALLS = ("message", "pick_message", "messages")
 
 
 entries = cache(catalog_entries)
@@ -42,6 +45,15 @@ def texts(node: ast.AST) -> set[str]:
     return {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
+def may_be(text: ast.JoinedStr, call: ast.Call) -> set[str]:
+    """The ids that an f-string may be, of entries that take the values of ``call``."""
+    parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"\w+" for part in text.values)
+    pattern, given = re.compile("".join(parts)), {keyword.arg for keyword in call.keywords}
+    some = isinstance(call.func, ast.Name) and call.func.id == "pick_message"
+    fitting = ((name, entry.names) for name, entry in entries().items() if pattern.fullmatch(name))
+    return {name for name, values in fitting if (values <= given if some else values == given)}
+
+
 def bindings(function: ast.AST) -> Iterator[tuple[ast.expr, set[str]]]:
     """What names of a function stand for: what is assigned to them, or what they run over."""
     for node in ast.walk(function):
@@ -57,11 +69,17 @@ def names_in(*nodes: ast.expr) -> set[str]:
 
 def ids_of(call: ast.Call, function: ast.AST, module: dict[str, ast.expr]) -> set[str]:
     """The ids that a call may name: literal, or of the module's tables that its first argument names, also by way of a
-    name of the function."""
+    name of the function; of an f-string all that it may be and that take these values; of `messages` each."""
+    if isinstance(call.func, ast.Name) and call.func.id == "messages":
+        prefix, names = ("".join(texts(arg)) for arg in call.args)
+        ids = {f"{prefix}.{name}" for name in names.split()}
+        return ids if ids <= entries().keys() else set()
     wanted, seen, ids = [call.args[0]], set[str](), set[str]()
     while wanted:
         node = wanted.pop()
         ids |= texts(node) & entries().keys()
+        for part in ast.walk(node):
+            ids |= may_be(part, call) if isinstance(part, ast.JoinedStr) else set()
         for name in names_in(node) - seen:
             seen.add(name)
             wanted += [module[name]] if name in module else []
@@ -75,7 +93,7 @@ def calls() -> dict[str, list[tuple[str, set[str], set[str]]]]:
     found: dict[str, list[tuple[str, set[str], set[str]]]] = {}
     for path in sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]):
         source = path.read_text(encoding="utf-8")
-        if "message(" not in source or path.name == "messages.py":
+        if not re.search(r"messages?\(", source) or path.name == "messages.py":
             continue
         tree = ast.parse(source)
         module = tables(tree)
@@ -108,9 +126,10 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
-    for field in PLAN_FIELDS:
+    for field in (*PLAN_FIELDS, *DECISION_FIELDS):
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
+    used |= {f"decide.column.{name}{part}" for name in (*OFFER_COLUMNS, *RUN_COLUMNS) for part in ("", ".help")}
     used |= {name for name in entries() if name.partition(".")[0] in ("picture", "replay")}  # for the browser
     used |= {f"quiz.{item.id}" for item in items()}
     used |= {f"page.{page.id}{part}" for page in PAGES for part in ("", ".heading", ".lead")}

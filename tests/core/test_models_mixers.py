@@ -26,11 +26,13 @@ from core.search.request import SearchRequest
 from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.saved import saved_tensors
+from core.training.activations.stage import StepSettings
 from core.training.activations.tensors import FUSED
-from core.training.device.inputs import StepSettings, usual
-from core.training.device.memory import memory_over, memory_per_device
+from core.training.device.inputs import usual
+from core.training.device.memory import memory_over
 from core.training.device.traffic import traffic_per_step
 from core.training.layout import Layout
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 JAMBA = from_hf_config({"model_type": "jamba"})
@@ -75,7 +77,7 @@ def test_a_mixture_stands_in_for_memory_and_steps_and_says_so() -> None:
     assert a.middle.parameters == parameters(spec).active
     h = memory_estimate(resolved_plan(plan, a.stored_parameters, 64))
     assert h.stands_in
-    assert h.spec == mixture_stand_in(counts.total, counts.active, 4096) == search_request(plan).spec
+    assert h.spec == mixture_stand_in(counts.total, counts.active) == search_request(plan).spec
     assert not own_model(spec).laid_out
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nearest_dense
+from core.models.catalog import CATALOG, CatalogModel, catalog, model_named
 from core.models.mixer import Mixer
 from core.models.parameters import parameters
 from core.models.spec import (
@@ -23,6 +23,9 @@ from core.models.spec import (
     TransformerSpec,
 )
 from core.rows import read_rows
+from core.training.layout import Layout
+from core.training.trained import Trained
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
@@ -147,18 +150,17 @@ def test_impossible_parts_are_refused(build: Callable[[], object], field: str, v
     assert refused.value.rule in str(refused.value)
 
 
+def test_a_vision_tower_is_counted_and_held_and_no_token_runs_through_it() -> None:
+    spec, size = model_named("Llama 3.1 8B").spec, 400_000_000
+    tall, first = replace(spec, tower=size), Layout(pipeline=4, micro_batches=8)
+    without, counts = parameters(spec), parameters(tall)
+    assert (counts.total - without.total, counts.active - without.active) == (size, 0)
+    for trained, each in ((Trained(), 16), (Trained("adapters"), 2)):
+        memory = [memory_per_device(one, first, seq_len=512, stage=0, trained=trained) for one in (spec, tall)]
+        assert memory[1].states - memory[0].states == pytest.approx(each * size)
+
+
 def test_models_are_found_by_name() -> None:
     assert model_named("llama-3.1 405b").name == "Llama 3.1 405B"
     with pytest.raises(KeyError, match=r"Llama 3\.1 405B"):
         model_named("Llama 3.1 450B")
-
-
-def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:
-    """30B is closest to OPT and MPT of 2022, without gates; GPT-3's size has no gated model within a factor of two."""
-    near = nearest_dense(30e9, 8192)
-    assert (near.spec.glu, near.windowed, near.max_seq >= 8192) == (True, False, True)
-    assert near.parameters == pytest.approx(30e9, rel=0.15)
-    assert nearest_dense(70e9, 8192).name == nearest_dense(70e9).name == "Llama 3 70B"
-    assert nearest_dense(70e9, 100_000).max_seq >= 100_000
-    assert nearest_dense(70e9, 10_000_000) == nearest_dense(70e9)
-    assert (nearest_dense(175e9, 8192).spec.glu, nearest_dense(175e9, 8192).parameters // 10**9) == (False, 174)

@@ -10,10 +10,9 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from core.messages import Message
 from core.models.building.events import Built, BuiltPart, laid_out
 from core.models.configs.config import read_hf_config
-from core.models.configs.custom import about_built, about_saved
+from core.models.configs.custom import about_built
 from core.models.configs.families import FAMILIES
 from core.models.counts_only import CountedModel
 from core.models.flops import flops_per_token
@@ -81,7 +80,7 @@ def _ran(shape: str, total: int, active: int, flop: int = 0) -> Built:
     known = _built(read_spec(EXAMPLE))
     parts = (BuiltPart("model", known.total + total, known.active + active),)
     flops = {n: value + flop for n, value in known.flop.items()}
-    return Built("X", "transformers", parts, True, flops, "", shape, "", 1, (), ())
+    return Built("X", "transformers", parts, True, flops, "", shape, "", (), ())
 
 
 def test_what_ran_is_a_shape_only_with_the_active_parameters_and_flops_of_the_built_model() -> None:
@@ -96,15 +95,6 @@ def test_what_ran_is_a_shape_only_with_the_active_parameters_and_flops_of_the_bu
         _ran("", 0, 0),
     ):
         assert laid_out(built) is None
-
-
-def test_bytes_that_a_shape_saves_are_compared_in_both_directions() -> None:
-    assert about_saved(1.019) == about_saved(0.981) == ""
-    more, less = about_saved(0.8), about_saved(1.25)
-    assert isinstance(more, Message)
-    assert isinstance(less, Message)
-    assert (more.id, more.values["off"]) == ("shape.saves_more", pytest.approx(0.25))
-    assert (less.id, less.values["off"]) == ("shape.saves_less", pytest.approx(0.2))
 
 
 def test_a_shape_is_compared_with_the_model_that_was_built() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
-from core.planning.calendar.form import pool_texts
-from core.planning.calendar.pools import Pool, plan_on
+from core.planning.decide.offers import read_offers
 from core.planning.form.plan_form import ACCELERATOR_FIELDS, PLAN_FORM, changes_on, plan_from, plan_of
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
@@ -51,10 +51,12 @@ def test_sweep_over_prices_applies_them_to_every_accelerator(turned: bool) -> No
     assert plan_from(ENTERED | sweep.cell_overrides(0, 0)) == sweep.plans[0][0]
 
 
-@pytest.mark.parametrize("pool", [Pool("theirs", OTHER, 64), Pool("theirs", OTHER, 64, prices=(3.0, 3.0))])
-def test_pool_of_another_accelerator_has_no_price_but_its_own(pool: Pool) -> None:
-    assert plan_on(pool, PLAN) == replace(BARE, prices=pool.prices)
-    assert plan_from(ENTERED | pool_texts(pool, OWN)) == plan_on(pool, PLAN)
+@pytest.mark.parametrize("price", ["", "3"])
+def test_offer_of_another_accelerator_has_no_price_but_its_own(price: str) -> None:
+    row = {"accelerator": OTHER, "count": "64", "price": price}
+    (offer,) = read_offers([row], PLAN, date(2027, 1, 15)).offers
+    expected = replace(BARE, accelerators=64.0, prices=(3.0, 3.0) if price else None)
+    assert plan_from(ENTERED | offer.texts(64, PLAN)) == expected
 
 
 @pytest.mark.parametrize("version", range(1, 6))

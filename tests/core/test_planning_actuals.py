@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.number_text import QuantityError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.logged_run import LoggedRun
 from core.planning.actuals.progress import JobProgress, own_run_text, progress
@@ -20,7 +21,6 @@ from core.planning.form.plan_form import plan_from
 from core.planning.measured import parse_own_runs
 from core.planning.plan import FINDS, Plan
 from core.planning.presets import PRESETS
-from core.units import QuantityError
 from core.views.actuals import text
 from core.views.actuals.charts import drawn_rows, tokens_over_days
 from core.views.common.palette import LIGHT

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from core.budget import equations
 from core.budget.equations import accelerator_hours, effective_utilisation, rent, tokens_per_second, training_seconds
 from core.hardware.accelerators import find
+from core.number_text import QuantityError
 from core.planning.plan import Within, parse_mfu, parse_price, parse_within, whole_accelerators
-from core.units import QuantityError
 from core.wording import dollars, price
 from tests.every import every
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date
 from itertools import permutations, product
 
 import plotly.graph_objects as go
@@ -16,7 +15,6 @@ from core.budget.equations import BudgetError
 from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.messages import message
-from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
@@ -45,7 +43,6 @@ from core.planning.form.training import OWN_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
 from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.units import QuantityText
-from core.views.calendar import text as calendar_text
 from core.views.common.markup import rich, safe_text
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as comparison_text
@@ -349,11 +346,9 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
     assert money != dollars(a.dollars.mid)  # whole dollars, of which three digits leave some out
     assert isinstance(money, QuantityText)
     assert money.value == a.dollars.mid, "a table takes all of them away"
-    fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
     results = (
         plan_text.headline(a),
         sweep_text.plan_text(a),
-        calendar_text.rows(fleet)[0][-1],
         *comparison_text.answer([plan], 0),
         comparison_text.bars_alt([plan], 0),
     )

@@ -23,7 +23,6 @@ from core.training.layout import LayoutError
 from core.views.plan import text_fixes, text_memory
 from tests.every import every
 
-GIB = 2.0**30
 OVER: dict[str, dict[str, str]] = {
     "32B": {"n": "32B", "count": "8"},
     "batch 8": {"n": "8B", "count": "8", "mbs": "8", "loss": "separate"},

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from core.budget.equations import BudgetError
 from core.limits import limit
 from core.models.spec import SpecError
+from core.number_text import QuantityError
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.layout import search_request, too_large
@@ -28,7 +29,6 @@ from core.planning.sweep.sweep import SweptAxis, plan_of_texts, sweep_plan
 from core.search.fastest import WAITING, searched, turn
 from core.search.request import SpaceError
 from core.training.layout import LayoutError
-from core.units import QuantityError
 
 SECONDS, BYTES = 5, 10**9
 _REFUSED = (BudgetError, LayoutError, SpecError, QuantityError)

@@ -25,7 +25,7 @@ from core.training.activations.tensors import FUSED
 from core.training.trained import tensors_of
 from core.views.flops import text as flops_text
 from core.views.roofline import text as roofline_text
-from core.views.roofline.text import layer_caption, mixtures, windows
+from core.views.roofline.text import layer_caption
 from tests.core.models_oracle import public_configs
 from tests.core.palm import PALM
 
@@ -104,7 +104,6 @@ def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
         result = kinds_of(spec, seq_len)
         names = {layer_caption(name, kind, result) for kind in result}
         assert len(names) == len(result)
-        assert bool(windows(result)) + bool(mixtures(result)) == (len(result) > 1)
 
 
 def test_a_window_moves_what_it_looks_at() -> None:

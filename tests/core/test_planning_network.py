@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
+from core.number_text import QuantityError
 from core.planning.form.layout import PER_NODE
 from core.planning.form.plan_form import plan_from
 from core.planning.layout import evaluate_layout, search_request
 from core.search.fastest import searched
 from core.search.request import SearchRequest
 from core.training.layout import Layout
-from core.units import QuantityError
 from core.views.plan.text_rates import usual_network, usual_node
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda item: item.id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 from dataclasses import replace
-from datetime import date
 
 import pytest
 
@@ -15,12 +14,9 @@ from core.hardware.cluster import Rates
 from core.models.catalog import CATALOG, catalog
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import progress
-from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import QUANTITY, compare_plan, result
 from core.planning.comparison.entry import Entry, entry_of, results_of
-from core.planning.cost.bill import Prices
-from core.planning.cost.choose_pools import choose_pools
-from core.planning.cost.pool_bill import ways_to_pay
+from core.planning.decide.decision import DECIDE_FORM, decide
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.links import link_texts, solved_texts
@@ -29,7 +25,7 @@ from core.planning.largest_model import largest
 from core.planning.layout import search_request
 from core.planning.measured import CarriedRates, rates_of
 from core.planning.memory_estimate import memory_estimate
-from core.planning.plan import FINDS, TYPED, Plan, Within, whole_accelerators
+from core.planning.plan import FINDS, TYPED, Plan, Within
 from core.planning.plan_limits import all_checks
 from core.planning.presets import MEMORY_PRESETS
 from core.planning.sensitivity import cluster_results
@@ -41,9 +37,7 @@ from core.training.layout import RECOMPUTES, LayoutError
 from core.training.optimizers import optimizers
 from core.training.precision import POLICIES
 from core.training.trained import EVERYTHING
-from core.units import format_duration
 from core.views.actuals.text import example
-from core.views.calendar import text as calendar_text
 from core.views.plan import text, text_memory
 from core.views.report.rows import plan_rows, step_rows
 from core.views.sweep import text as sweep_text
@@ -196,20 +190,12 @@ def test_no_run_is_faster_than_its_steps(seed: int) -> None:
 def test_a_typed_mfu_decides_the_days_in_the_same_words_on_every_page(pace: str) -> None:
     plan = plan_from({"model": "Llama 3.1 70B", "count": "1,024", "mfu": "30%", "pace": pace})
     a = estimate(plan)
-    days = format_duration(86400 * a.middle.days, 3)
     at = timed_estimate(plan)
     assert text.headline(a).values["days"] == a.middle.days
     assert a.layout_days == pytest.approx(at.days_of_steps(at.step.seconds))
     assert text.times_text(a).values["steps"] == text.steps_time(a).values["days"] == a.layout_days
-    basis = text.days_basis(a)
-    assert basis
+    assert text.days_basis(a)
     assert sweep_text.plan_text(a).values["result"].values["days"] == a.middle.days
-    planned = schedule(Fleet(plan.accelerator, 1024), [Run("run", plan)], date(2027, 1, 4))
-    rented = ways_to_pay(planned, Prices())[0]
-    assert text.times_text(a) in calendar_text.detail(planned, rented, "")
-    trains = calendar_text.TABLE.index("trains")
-    assert calendar_text.rows(planned)[0][trains] == days
-    assert calendar_text.remarks(planned)[0][trains] == f"{basis} · {text.steps_time(a)}"
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
@@ -259,7 +245,7 @@ def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwis
 @pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(200))
 def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
-    """Six plans a seed: alone, in a comparison, as a calendar, in the sentence of every page, and in what is kept."""
+    """Six plans a seed: alone, in a comparison, in a decision, in the sentence of every page, and in what is kept."""
     draw = random.Random(9000 + seed)
     for reading in [PLAN_FORM.parse({**texts_of(draw), "find": "time"}) for _ in range(6)]:
         plan = plan_of(reading)
@@ -277,11 +263,9 @@ def test_one_plan_has_one_number_wherever_it_is_asked(seed: int) -> None:
         headline = text.headline(a)
         answer = headline.values.get("headline", headline)  # of an impossible plan it says so behind it
         assert text.times_text(a).values["days"] == answer.values["days"] == days
-        whole = replace(plan, accelerators=float(whole_accelerators(plan.accelerators)))
-        with contextlib.suppress(BudgetError):
-            fleet = Fleet(whole.accelerator, int(whole.accelerators))
-            (run,) = schedule(fleet, [Run("run", whole)], date(2027, 1, 4)).runs
-            assert run.answer.middle.days == estimate(whole).middle.days
+        cell = decide(DECIDE_FORM.parse(reading.texts)).matrix.at(0, 0).answer
+        assert cell
+        assert cell.middle == a.middle
 
 
 def laid_texts(draw: random.Random) -> dict[str, str]:
@@ -457,28 +441,3 @@ def test_one_accelerator_is_found_where_more_of_them_are_no_faster() -> None:
         a = estimate(replace(plan, accelerator=device))
         assert a.middle.accelerators == a.count == 1
         assert 0 < a.middle.days < 90
-
-
-@pytest.mark.parametrize(
-    "texts",
-    [
-        {"model": "Llama 3.3 70B", "tokens": "1.5T"},
-        {"model": "Mixtral 8x7B", "tokens": "3T", "gpu": "H800 SXM"},
-        {"model": "Llama 3.1 8B", "tokens": "200B", "mfu": "30-45%"},
-        {"n": "70B", "tokens": "1T", "tp": "8", "pp": "5"},
-        {"n": "70B", "tokens": "400B", "gpu": "TPU v5p"},
-        {"n": "1B", "tokens": "20B"},
-        {**MEMORY_PRESETS["QLoRA 8B on 24 GB"], "tokens": "50M"},
-    ],
-)
-def test_a_calendar_needs_the_accelerators_that_a_budget_finds(texts: dict[str, str]) -> None:
-    """Of the plan's own cluster, in the middle, for one run without a day to spare."""
-    plan = plan_from(texts)
-    a = estimate(replace(plan, find="accelerators", within=Within(60.0)))
-    start, due = date(2027, 1, 1), date(2027, 3, 1)
-    fleet = Fleet(plan.accelerator, a.count + 4 * plan.device.node_size)
-    own, *_ = choose_pools((Run("", plan),), fleet, start, due, Prices())
-    choice = own.in_time[0.5]
-    assert choice is not None
-    assert choice.accelerators == a.count
-    assert choice.days == pytest.approx(a.middle.days)

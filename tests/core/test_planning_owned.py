@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import date
-
 import pytest
 
 from core.messages import message
-from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
-from core.planning.cost.bill import Prices, costs
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Within
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import RESULTS, SweptAxis, recommend, sweep_plan
-from core.views.calendar import text as calendar_text
 from core.views.common.palette import LIGHT
 from core.views.common.rows import row_label
 from core.views.comparison import text as comparison_text
@@ -85,24 +79,9 @@ def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
     assert chosen is not None
     assert chosen.by != "cheapest"
     rents = RESULTS["dollars"]
-    _, rows = sweep_text.table(own, rents)
     parts = [
         *sweep_text.answer(own, chosen),
         sweep_text.plan_text(OWNED),
-        sweep_text.cell_label(own, (0, 0), rents),
-        *(text for row in rows for text in row),
+        *(sweep_text.cell_label(own, (at, 0), rents) for at in range(2)),
     ]
     assert not any("$0.00" in text for text in parts)
-
-
-def test_a_calendar_says_it_instead_of_a_rent() -> None:
-    plan = replace(OWNED.plan, accelerators=256.0)
-    s = schedule(Fleet(plan.accelerator, 256), [Run("one", plan), Run("two", plan, after=0)], date(2027, 1, 15))
-    rented = costs(s, Prices())[0]
-    parts = [
-        calendar_text.sentence(s, rented),
-        calendar_text.detail(s, rented, ""),
-        *(text for row in calendar_text.rows(s) for text in row),
-    ]
-    assert not any("$" in text for text in parts)
-    assert plan_text.OWNED in " ".join(parts)

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 from core.models.attention_share import attention_over_rest, growth
-from core.models.catalog import model_named, nearest_dense
-from core.models.flops import conventions
-from core.models.layer_count import explain_count, scale_of
+from core.models.catalog import model_named
 from core.models.parameters import parameters
 from core.models.spec import SlidingWindow
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
+from core.planning.layout import spec_of
 from core.planning.plan import FINDS, TYPED
 from core.planning.sensitivity import plan_as_answered, swings
-from core.runs.conventions import which_mfu
 from core.views.sensitivity import text as sensitivity_text
 
 GPT3 = model_named("GPT-3 175B")
@@ -83,19 +81,7 @@ def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
     assert "price" not in {swing.input for swing in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
 
 
-def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
-    """70B typed stands on the layers of another model: every figure per token is scaled to 70B."""
+def test_a_typed_size_has_the_layers_that_its_memory_and_steps_have() -> None:
     a = estimate(plan_from({"model": TYPED, "n": "70B"}))
-    spec, m = nearest_dense(70e9).spec, a.middle
-    assert a.shape.spec == spec
-    scale = scale_of(spec, m.parameters)
-    assert scale == m.parameters / parameters(spec).active != 1
-    causal = next(way for way in conventions(spec, 8192) if way.id == "causal")
-    cluster = {"accelerators": 1024, "peak": a.peak, "tokens_per_second": 6e5}
-    scored, unscaled = (which_mfu(spec, 8192, scale=by, **cluster) for by in (scale, 1.0))
-    for item, other in zip(scored, unscaled, strict=True):
-        assert item.utilisation == pytest.approx(scale * other.utilisation)
-        assert item.per_rule == other.per_rule
-    steps = explain_count(spec, 8192, "causal", params=m.parameters, tokens=m.tokens)
-    assert steps[0].value == pytest.approx(scale * causal.per_token * m.tokens, rel=1e-12)
-    assert sum(step.value for step in steps[2:]) * 3 == pytest.approx(causal.per_token, rel=1e-14)
+    assert a.shape.spec == spec_of(a.plan, 70e9)[0]
+    assert parameters(a.shape.spec).active == pytest.approx(70e9, rel=1e-6)

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from core.budget.equations import BudgetError
+from core.number_text import QuantityError
 from core.planning.actuals.log import parse_log
 from core.planning.actuals.progress import JobProgress, progress
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.measured import parse_own_runs
 from core.runs.goodput import parse_failures
-from core.units import QuantityError
 from tests.every import every
 
 PLAN = estimate(plan_from({"count": "64", "seq": "8,192", "gb": "512"}))

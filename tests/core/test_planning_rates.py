@@ -16,6 +16,7 @@ from core.budget.equations import BudgetError
 from core.hardware.accelerators import find
 from core.hardware.cluster import Rates, cluster
 from core.models.catalog import CATALOG
+from core.number_text import QuantityError
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.form.links import link_texts
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
@@ -30,7 +31,7 @@ from core.step_time.layer_roofline import layer_roofline, peaks_of
 from core.step_time.running import Running, speeds_of
 from core.step_time.step import step_time
 from core.training.layout import Layout
-from core.units import UNIT, QuantityError
+from core.units import UNIT
 from core.views.common.palette import LIGHT
 from core.views.plan import text_rates
 from core.views.roofline.charts import roofline

@@ -21,10 +21,10 @@ from core.search.request import Constraints, Range, SearchRequest, SearchResult,
 from core.search.space import WINDOW
 from core.step_time.running import BITS, Running
 from core.step_time.step import step_time
-from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, allowed, check
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
 ADAM = find_optimizer("AdamW")
@@ -343,12 +343,10 @@ def test_layouts_of_a_neighbour_are_sound() -> None:
 
 
 def test_what_is_left_out_is_mixed_bf16_with_adamw() -> None:
-    machine, layout = cluster(H100, 16), Layout(tensor=4, data=4, zero=1)
+    machine = cluster(H100, 16)
     policy = POLICIES["mixed bf16, fp32 master"]
     named = searched(SearchRequest(DENSE, machine, 64, 4096, policy=policy, optimizer=ADAM)).best
     assert searched(SearchRequest(DENSE, machine, 64, 4096)).best == named
-    memory = memory_per_device(DENSE, layout, policy=policy, optimizer=ADAM, seq_len=4096)
-    assert memory_per_device(DENSE, layout, seq_len=4096) == memory
 
 
 def test_what_makes_no_search_or_step_is_refused_by_name() -> None:

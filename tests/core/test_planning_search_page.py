@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import explain_run
+from core.number_text import QuantityError
 from core.planning.estimate import estimate, timed_estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.layout import evaluate_layout, resolve_layout, search_request, stages, traffic
@@ -21,18 +22,16 @@ from core.planning.plan import parse_batch, parse_range
 from core.planning.presets import SEARCH_PRESETS
 from core.planning.sensitivity import cluster_results, layout_texts, made_own
 from core.search.fastest import searched
-from core.search.neighbours import compare_published, neighbours
-from core.search.placement import groups, place_of, rank_at, timeline, timeline_of
+from core.search.neighbours import neighbours
+from core.search.placement import groups, timeline, timeline_of
 from core.search.request import LayoutResult, Range, SearchRequest, SearchResult, explain
 from core.step_time.calibration.fit import kept
 from core.training.layout import Layout, LayoutError
-from core.units import QuantityError
 from core.views.common.palette import LIGHT
 from core.views.search import text as search_text
 from core.views.search import text_evidence, text_step
 from core.views.search.charts import cluster_sizes, space
 from core.views.search.charts_evidence import predicted_against_measured
-from core.views.search.charts_placement import device_grid
 from core.views.search.charts_step import pipeline, shown_parts, waterfall
 from core.views.search.export import as_csv
 from core.views.search.names import layout_label
@@ -196,16 +195,6 @@ def test_bubble_text_names_the_micro_batches_drawn_of_a_long_step() -> None:
 # ------------------------------------------------------------------------------------------ places
 
 
-@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 6), st.data())
-def test_a_place_is_found_again_by_its_shards(t: int, c: int, d: int, p: int, data: st.DataObject) -> None:
-    layout = Layout(tensor=t, context=c, data=d, pipeline=p)
-    rank = data.draw(st.integers(0, t * c * d * p - 1))
-    place = place_of(layout, rank, 8)
-    assert place.node == rank // 8
-    shards = {"tensor": place.tensor, "context": place.context, "data": place.data, "pipeline": place.pipeline}
-    assert rank_at(layout, **shards) == rank
-
-
 def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
     layout = Layout(tensor=8, pipeline=4, data=4, micro_batches=8)
     result = best()
@@ -236,7 +225,6 @@ def test_pictures_are_figures(result: SearchResult) -> None:
         space(result.plans, result.pareto, here, here.usable, LIGHT),
         waterfall(here.step, LIGHT, low=here.low, high=here.high),
         pipeline(timeline_of(deep, here.step), LIGHT),
-        device_grid(deep, 8, LIGHT),
         cluster_sizes(sized, 16, 90.0, LIGHT),
         cluster_sizes(sized, 16, math.nan, LIGHT),
         predicted_against_measured(*text_evidence.points(rows), LIGHT),
@@ -384,17 +372,6 @@ def test_more_accelerators_never_take_longer() -> None:
     late = sure[3].answer.range_of("days").high
     assert search_text.sizes_text(sure, late, None)[-1].values["accelerators"] == sure[3].accelerators
     assert search_text.sizes_text(sure, days[2], None)[-1].values.get("accelerators") != enough, "50% is not 90%"
-
-
-def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
-    rows = compare_published()
-    assert len(rows) == 6
-    for row in rows:
-        assert row.best is not None
-        assert row.best.pace <= row.ours.pace * 1.01 or row.ours.spare < 0
-        assert row.ours.seconds == pytest.approx(row.run.seconds, rel=0.25)
-        assert 0.1 < row.mfu < 0.7
-    assert len(text_evidence.published_rows(rows)) == 6
 
 
 @pytest.mark.parametrize("name", SEARCH_PRESETS)

@@ -384,7 +384,7 @@ def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: 
     assert message("study.stopped") in stopped.stderr
     whole = tmp_path / "out" / "study.parquet"
     assert 0 < len(pd.read_parquet(whole)) < POINTS
-    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "chunks").iterdir()}
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "chunks").glob("*.parquet")}
     done = command(tmp_path, "search")
     assert done.returncode == 0, done.stderr
     assert f"{POINTS} of {POINTS} points" in done.stdout

@@ -14,6 +14,7 @@ from core.budget.equations import BudgetError, Interval
 from core.formula import explain_run
 from core.hardware.accelerators import Accelerator, accelerators
 from core.messages import Message
+from core.number_text import QuantityError
 from core.planning.estimate import estimate
 from core.planning.form.plan_form import plan_from
 from core.runs.energy import footprint
@@ -31,7 +32,6 @@ from core.runs.goodput import (
     time_between_failures,
     young_interval,
 )
-from core.units import QuantityError
 from core.views.common.palette import LIGHT
 from core.views.report.rows import plan_rows
 from core.views.runs import text_goodput as words_whole

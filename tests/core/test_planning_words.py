@@ -179,7 +179,7 @@ def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
 
 @every("device", accelerators(), ids=lambda d: d.name)
 def test_every_device_has_a_datasheet(device: Accelerator) -> None:
-    assert len(hardware_text.peak_rows(device)) == len(device.peaks)
+    assert len(hardware_text.peak_table(device)[1]) == len(device.peaks)
     said = [*hardware_text.datasheet(device), *hardware_text.peak_origin(device, device.usable("bf16"))]
     assert not [one for one in said if re.search(r"nan", one)]
     (power,) = [one.values["power"] for one in said if one.id == "hardware.power"]
@@ -252,9 +252,9 @@ def test_score_and_predictions_in_words() -> None:
         said = runs_text.efficiency_text(shares, 42, has_step_estimate=timed, new_hardware=not timed)
         assert said.id == ("runs.share.timed" if timed else "runs.share.matmul_new")
         assert (said.values["mid"], said.values["labs"]) == (shares.ends[1], shares.labs)
-    rows = runs_text.predicted_rows(predictions())
+    rows = runs_text.predicted_table(predictions())[1]
     assert len(rows) == item.runs
-    assert all(len(row) == len(runs_text.predicted_headings()) for row in rows)
+    assert all(len(row) == len(runs_text.predicted_table(predictions())[0]) for row in rows)
 
 
 def test_published_active_counts_stand_beside_the_exact_ones() -> None:
@@ -263,15 +263,6 @@ def test_published_active_counts_stand_beside_the_exact_ones() -> None:
     assert (counted.values["active"], counted.values["published"]) == (model.active, 37e9)
     assert looked_up.values["active"] == pytest.approx(36.63e9, rel=1e-3)
     assert flops_text.active_counts(model_named("Llama 3 8B")) == []
-
-
-def test_proxy_is_scaled_and_called_rough_where_it_is() -> None:
-    near, far = (
-        flops_text.proxy_text(model_named(name), params)
-        for name, params in (("Llama 3 70B", 70e9), ("Llama 3.1 405B", 1.5e12))
-    )
-    assert (near.id, far.id) == ("flops.proxy", "flops.proxy_rough")
-    assert near.values["factor"] == 70e9 / model_named("Llama 3 70B").active
 
 
 def test_another_peak_and_the_states_are_one_sentence() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +13,8 @@ from core.limits import limit
 from core.planning.comparison.entry import entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
 from core.views.report.data import PlansFileError, as_json, read_json
-from core.views.report.report import report_of
 from core.wording import cleaned
-from tests.core.report_cases import ODD, PAGE_PRESETS, report
+from tests.core.report_cases import ODD, PAGE_PRESETS, about_a_layout, report
 from tests.every import every
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda x: cleaned(x, 30))
@@ -38,8 +36,7 @@ def test_a_plan_comes_back_with_its_results(name: str) -> None:
 
 
 def test_layout_with_trained_layers_on_several_stages_is_exported_with_why_nothing_launches_it() -> None:
-    plan = {"n": "8B", "ft": "last layers", "lay": "own", "pp": "2"}
-    made = report_of([entry_of("Last layers", plan)], "", date(2026, 11, 30), of_layout=True)
+    made = about_a_layout("Last layers", n="8B", ft="last layers", lay="own", pp="2")
     (launch,) = json.loads(as_json(made))["plans"][0]["launch"].values()
     assert not launch["text"]
     assert launch["notes"]

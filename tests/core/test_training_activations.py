@@ -13,7 +13,13 @@ import sympy
 from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
 from core.training.activations.derivation import explain_stage
-from core.training.activations.stage import in_flight, layer_activation_bytes, routed_load, stage_activation_bytes
+from core.training.activations.stage import (
+    StepSettings,
+    in_flight,
+    layer_activation_bytes,
+    routed_load,
+    stage_activation_bytes,
+)
 from core.training.activations.tensors import (
     FUSED,
     HF_EAGER,
@@ -65,7 +71,7 @@ LLAMA = TransformerSpec(1, 96, 6, 3, 10, 200, 100, glu=True, tied_head=False)
 )
 def test_table_2_of_korthikanti(tensor: Any, sequence_parallel: int, recompute: Recompute, expected: Any) -> None:
     layout = Layout(SIZES.get(tensor, 1), micro_batch=2, sequence_parallel=sequence_parallel, recompute=int(recompute))
-    found = layer_activation_bytes(gpt(1, 96, 6), MEGATRON_GPT, layout, 128)
+    found = layer_activation_bytes(gpt(1, 96, 6), layout, StepSettings(128, MEGATRON_GPT))
     assert float(found) == pytest.approx(float(expected.subs(SIZES)), rel=1e-12)
 
 
@@ -81,7 +87,7 @@ def test_table_2_of_korthikanti(tensor: Any, sequence_parallel: int, recompute: 
     ],
 )
 def test_a_layer_like_llama(how: Implementation, recompute: Recompute, expected: Any) -> None:
-    found = layer_activation_bytes(LLAMA, how, Layout(micro_batch=2, recompute=int(recompute)), 128)
+    found = layer_activation_bytes(LLAMA, Layout(micro_batch=2, recompute=int(recompute)), StepSettings(128, how))
     assert float(found) == pytest.approx(float((S * B * expected).subs(SIZES)), rel=1e-12)
 
 
@@ -101,7 +107,7 @@ def test_figure_1_of_korthikanti(name: str) -> None:
     _, rank = rank_of(spec, degrees_of(layout), ("first",))
     assert 18 * float(np.ravel(rank.layers)[0]) / 2**30 == pytest.approx(states, rel=1e-3)
     layout = replace(layout, recompute=np.array([0, 1]), sequence_parallel=np.array([0, 1]))
-    found = stage_activation_bytes(spec, MEGATRON_GPT, layout, 2048)
+    found = stage_activation_bytes(spec, layout, StepSettings(2048, MEGATRON_GPT))
     np.testing.assert_allclose(found.layers / 2**30, [none, selective], rtol=1e-3)
     if name == "175B":
         np.testing.assert_allclose(found.total / 2**30, [none, selective], rtol=0.03)
@@ -162,18 +168,11 @@ def single(layout: Layout, i: int) -> Layout:
 def test_many_plans_are_each_plan_alone(name: str, how: Implementation) -> None:
     many = plans(1, 64)
     routing = {"imbalance": np.linspace(1, 3, 64), "capacity": np.tile([0.0, 1.25], 32), "chunks": np.tile([1, 8], 32)}
-    whole = stage_activation_bytes(SPECS[name], how, **many, **routing)
+    layout, seq_len, stage = many.values()
+    whole = stage_activation_bytes(SPECS[name], layout, StepSettings(seq_len, how, **routing), stage=stage)
     for i in range(64):
-        alone = stage_activation_bytes(
-            SPECS[name],
-            how,
-            single(many["layout"], i),
-            int(many["seq_len"][i]),
-            stage=int(many["stage"][i]),
-            imbalance=float(routing["imbalance"][i]),
-            capacity=float(routing["capacity"][i]),
-            chunks=int(routing["chunks"][i]),
-        )
+        step = StepSettings(int(seq_len[i]), how, **{key: value[i] for key, value in routing.items()})
+        alone = stage_activation_bytes(SPECS[name], single(layout, i), step, stage=int(stage[i]))
         for field in fields(alone):
             one, every = getattr(alone, field.name), np.broadcast_to(getattr(whole, field.name), 64)
             assert float(one) == pytest.approx(every[i], rel=1e-12), field.name
@@ -188,7 +187,8 @@ def test_the_busiest_rank_of_experts() -> None:
     spec = SPECS["experts"]
 
     def layer(imbalance: float) -> float:
-        return float(layer_activation_bytes(spec, FUSED, Layout(expert=8), 4096, kind="experts", imbalance=imbalance))
+        step = StepSettings(4096, imbalance=imbalance)
+        return float(layer_activation_bytes(spec, Layout(expert=8), step, "experts"))
 
     assert spec.experts
     per_token = spec.experts.per_token * (4 * spec.hidden + 6 * spec.experts.width + 8)
@@ -198,15 +198,14 @@ def test_the_busiest_rank_of_experts() -> None:
 def test_ends_of_the_pipeline() -> None:
     spec, layout = gpt(24, 2048, 16), Layout(tensor=4, pipeline=4, micro_batch=2, micro_batches=16)
     tokens = 2 * 1024
-    stages = stage_activation_bytes(spec, MEGATRON_GPT, layout, 1024, stage=np.arange(4))
+    stages = stage_activation_bytes(spec, layout, StepSettings(1024, MEGATRON_GPT), stage=np.arange(4))
     np.testing.assert_array_equal(stages.layers / stages.layers[-1], [4, 3, 2, 1])
     np.testing.assert_array_equal(stages.embedding, [4 * tokens * 2048, 0, 0, 0])
     np.testing.assert_array_equal(stages.head, [0, 0, 0, 4 * tokens * 2048])
     np.testing.assert_array_equal(stages.logits, [0, 0, 0, 16 * tokens * spec.vocab / 4])
-    last: dict[str, Any] = {"stage": 3, "chunks": 8}
-    chunked = stage_activation_bytes(spec, MEGATRON_GPT, layout, 1024, **last)
+    chunked = stage_activation_bytes(spec, layout, StepSettings(1024, MEGATRON_GPT, chunks=8), stage=3)
     assert float(chunked.logits) == stages.logits[-1] / 8
-    fused = stage_activation_bytes(spec, MEGATRON_GPT, layout, 1024, loss="fused", **last)
+    fused = stage_activation_bytes(spec, layout, StepSettings(1024, MEGATRON_GPT, loss="fused", chunks=8), stage=3)
     assert float(fused.logits) == 4 * tokens * spec.vocab / 4 / 8
 
 
@@ -214,10 +213,12 @@ def test_prediction_modules_are_further_layers_of_the_last_stage() -> None:
     spec = replace(SPECS["latent"], mtp_modules=0)
     layout = Layout(pipeline=2, micro_batches=8)
     without, with_one = (
-        stage_activation_bytes(replace(spec, mtp_modules=modules), FUSED, layout, 4096, stage=np.arange(2))
+        stage_activation_bytes(
+            replace(spec, mtp_modules=modules), layout, StepSettings(4096, FUSED), stage=np.arange(2)
+        )
         for modules in (0, 1)
     )
-    one = float(layer_activation_bytes(spec, FUSED, layout, 4096, kind="experts"))
+    one = float(layer_activation_bytes(spec, layout, StepSettings(4096, FUSED), kind="experts"))
     np.testing.assert_allclose(with_one.layers - without.layers, [0, one])
     np.testing.assert_allclose(with_one.logits, 2 * without.logits)
 
@@ -226,13 +227,13 @@ def test_prediction_modules_are_further_layers_of_the_last_stage() -> None:
 @every(("name", "how"), CASES, ids=str)
 def test_the_derivation_leads_to_the_numbers(name: str, how: Implementation, recompute: Recompute) -> None:
     layout = Layout(2, 4, 2, 2, 4, micro_batch=2, micro_batches=8, sequence_parallel=1, recompute=int(recompute))
-    told: dict[str, Any] = {"stage": 3, "imbalance": 1.4, "chunks": 4}
-    steps = explain_stage(SPECS[name], how, layout, 2048, **told)
-    found = stage_activation_bytes(SPECS[name], how, layout, 2048, **told)
+    step = StepSettings(2048, how, imbalance=1.4, chunks=4)
+    steps = explain_stage(SPECS[name], layout, step, stage=3)
+    found = stage_activation_bytes(SPECS[name], layout, step, stage=3)
     assert steps[-1].value == pytest.approx(float(found.logits))
     (stage,) = (step for step in steps if step.name == stage_bytes.name)
     assert stage.value == pytest.approx(float(found.layers))
     kind: LayerKind = "experts" if SPECS[name].moe_layers else "dense"
-    layer = layer_activation_bytes(SPECS[name], how, layout, 2048, kind=kind, imbalance=1.4)
+    layer = layer_activation_bytes(SPECS[name], layout, step, kind)
     tensors = [step for step in steps if step.named]
     assert sum(step.value for step in tensors) == pytest.approx(float(layer))

@@ -20,7 +20,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from core.models.configs.config import from_hf_config
 from core.models.spec import TransformerSpec
-from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
 from core.training.device.buffers import cast_bytes
 from core.training.device.memory import rank_of
@@ -198,7 +198,8 @@ def test_transformers_keeps_what_is_counted(name: str, how: Implementation, prec
         tokens = torch.randint(3, 61, (batch, seq), generator=torch.Generator().manual_seed(seq))
         found = Kept(layers_of(model), autocast=autocast)
         kept = found.of(partial(model, tokens, use_cache=False))
-        counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=batch), seq, kind=kind, **widths))
+        step = StepSettings(seq, how, **widths)
+        counted = float(layer_activation_bytes(spec, Layout(micro_batch=batch), step, kind))
         assert counted == pytest.approx(kept, rel=0.01)
         assert found.casts[-1] == pytest.approx(cast_by_layers(spec, how) / 2 if autocast else 0, rel=0.01)
 
@@ -256,7 +257,7 @@ def test_per_operation_recomputation_keeps_what_is_counted(name: str, precision:
                 x = cached.layer(partial(layer, position_embeddings=turned, position_ids=places), x)
         layout = Layout(micro_batch=batch, recompute=Recompute.PER_OPERATION)
         for how in (HF_SDPA, FUSED):
-            counted = float(layer_activation_bytes(spec, how, layout, seq, **widths))
+            counted = float(layer_activation_bytes(spec, layout, StepSettings(seq, how, **widths)))
             assert cached.bytes == pytest.approx([counted] * 2, rel=0.01)
         x.sum().backward()  # the cache serves: what it lacks is done again
 
@@ -327,7 +328,7 @@ def test_modules_that_are_done_again_keep_what_is_counted(
                 patch.setitem(places, place, partial(_core_again, found, places[place]))
             kept = found.of(partial(model, tokens, use_cache=False))
         layout = Layout(micro_batch=2, recompute=recomputation(0, again))
-        counted = float(layer_activation_bytes(spec, how, layout, 48, kind=kind, width=dtype.itemsize))
+        counted = float(layer_activation_bytes(spec, layout, StepSettings(48, how, width=dtype.itemsize), kind=kind))
         assert counted == pytest.approx(kept, rel=0.01)
         found.result.logits.float().pow(2).sum().backward()
         grads.append(torch.cat([w.grad.flatten().float() for w in model.parameters() if w.grad is not None]))
@@ -359,5 +360,5 @@ def test_of_some_layers_or_groups_of_them_inputs_alone_are_kept() -> None:
                 part = stack[start : end or start + 1]
                 x = found.again(partial(run, part), x) if end else run(part, x)
         layout = Layout(micro_batch=2, recompute=recomputation(Recompute.FULL, layers=layers))
-        counted = float(stage_activation_bytes(spec, HF_SDPA, layout, 48).layers)
+        counted = float(stage_activation_bytes(spec, layout, StepSettings(48, HF_SDPA)).layers)
         assert counted == pytest.approx(sum(found.bytes), rel=0.03)

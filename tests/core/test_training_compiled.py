@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models.configs.config import from_hf_config
 from core.step_time.running import COMPILED, EAGER, written_with
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes
 from core.training.activations.tensors import FUSED
 from core.training.layout import Layout
 
@@ -65,9 +65,8 @@ def test_a_compiled_layer_keeps_what_fused_kernels_do_and_shares_casts(autocast:
     layout, widths = Layout(micro_batch=BATCH), {"width": 2, "residual": 4 if autocast else 2}
 
     def counted(software: str) -> float:
-        return float(
-            layer_activation_bytes(spec, written_with(software, FUSED), layout, LENGTH, kind="dense", **widths)
-        )
+        step = StepSettings(LENGTH, written_with(software, FUSED), **widths)
+        return float(layer_activation_bytes(spec, layout, step))
 
     assert counted(COMPILED.id) == pytest.approx(one, rel=0.01)
     assert counted(EAGER.id) == pytest.approx(one + autocast * 3 * 2 * BATCH * LENGTH * spec.hidden, rel=0.01)

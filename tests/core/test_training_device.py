@@ -11,18 +11,18 @@ import pytest
 from core.models.catalog import CATALOG
 from core.models.parameters import parameters
 from core.models.spec import AttentionLayers, CompressedAttention, Indexer, SlidingWindow, TransformerSpec
-from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes
 from core.training.activations.tensors import FUSED, HF_SDPA, IMPLEMENTATIONS, LOGITS_KEPT, Implementation, Loss
 from core.training.device.buffers import TENSORS_ONLY, Runtime
-from core.training.device.inputs import StepSettings, states_of
-from core.training.device.memory import DeviceMemory, bytes_over, memory_over, memory_per_device, rank_of
+from core.training.device.inputs import states_of
+from core.training.device.memory import DeviceMemory, bytes_over, memory_over, rank_of
 from core.training.device.traffic import sent_widths, traffic_per_step
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check, degrees_of
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy
+from tests.core.memory_of import memory_per_device
 from tests.every import every
 
-ADAM = find_optimizer("AdamW")
 ZERO_PAPER = POLICIES["mixed bf16, fp32 master"]
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
 BOTH = POLICIES["mixed fp16, fp32 copies of both"]
@@ -43,7 +43,7 @@ def test_megatrons_table_of_bytes_per_parameter(
     """Megatron Core's documentation of the distributed optimizer: without it, and with it."""
     n = parameters(LLAMA).total
     for zero, each in ((0, alone), (1, kept + shared / data)):
-        found = memory_per_device(LLAMA, Layout(data=data, zero=zero), policy=policy, optimizer=ADAM, seq_len=1024)
+        found = memory_per_device(LLAMA, Layout(data=data, zero=zero), policy=policy, seq_len=1024)
         assert found.states == pytest.approx(each * n, rel=1e-12)
 
 
@@ -53,7 +53,7 @@ def test_deepspeeds_estimators(gpus: int) -> None:
     n = parameters(LLAMA).total
 
     def held(layout: Layout, policy: str) -> DeviceMemory:
-        return memory_per_device(LLAMA, layout, policy=POLICIES[policy], optimizer=ADAM, seq_len=1024)
+        return memory_per_device(LLAMA, layout, policy=POLICIES[policy], seq_len=1024)
 
     assert held(Layout(data=gpus, zero=2), BOTH.id).states == pytest.approx(2 * n + 18 * n / gpus)
     assert held(Layout(data=gpus, zero=2, offload=1), BOTH.id).states == pytest.approx(2 * n)
@@ -86,7 +86,6 @@ def test_published_steps_on_one_accelerator(name: str) -> None:
         LLAMA_3B,
         layout,
         policy=POLICIES["bf16 throughout"],
-        optimizer=ADAM,
         seq_len=seq_len,
         implementation=how,
         loss=loss,
@@ -151,7 +150,7 @@ def test_one_rank_holds_the_model(name: str) -> None:
 
 
 def account(spec: TransformerSpec, layout: Layout, **more: object) -> DeviceMemory:
-    given: dict = {"policy": MEGATRON, "optimizer": ADAM, "seq_len": 4096, **more}
+    given: dict = {"policy": MEGATRON, "seq_len": 4096, **more}
     return memory_per_device(spec, layout, **given)
 
 
@@ -283,7 +282,7 @@ def test_stages_hand_on_every_residual_stream() -> None:
     sent = [traffic_per_step(spec, layout, policy=MEGATRON, seq_len=64) for spec in (one, four)]
     assert sent[1].pipeline == 4 * sent[0].pipeline
     assert (sent[1].tensor, sent[1].context) == (sent[0].tensor, sent[0].context)
-    kept = [layer_activation_bytes(spec, FUSED, layout, 64) for spec in (one, four)]
+    kept = [layer_activation_bytes(spec, layout, StepSettings(64, FUSED)) for spec in (one, four)]
     assert kept[1] == 4 * kept[0]
 
 

@@ -25,9 +25,9 @@ from core.step_time.work import layer_work
 from core.training.activations.operations import flop_again, kept_by_operation
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
-from core.training.device.memory import memory_per_device
 from core.training.device.ranks import pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees, Layout
+from tests.core.memory_of import memory_per_device
 
 NANO = next(run.spec for run in step_runs() if run.name.startswith("Nemotron_3_Nano"))
 DELTA = Mixer("delta", layers=36, heads=32, width=128, state=128, groups=16)

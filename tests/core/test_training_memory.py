@@ -10,7 +10,8 @@ from core.hardware.accelerators import accelerators
 from core.models.catalog import model_named
 from core.models.parameters import parameters
 from core.models.stand_in import stand_in
-from core.training.device.inputs import StepSettings, explain_largest, largest_model, states_of
+from core.training.activations.stage import StepSettings
+from core.training.device.inputs import explain_largest, largest_model, states_of
 from core.training.device.memory import memory_over
 from core.training.layout import Layout
 from core.training.memory import (

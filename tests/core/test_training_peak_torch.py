@@ -16,10 +16,10 @@ from core.models.configs.config import from_hf_config
 from core.training.activations.tensors import HF_SDPA, LOGITS_KEPT, Loss
 from core.training.device.buffers import TENSORS_ONLY
 from core.training.device.host import foreach_update
-from core.training.device.memory import DeviceMemory, memory_per_device
+from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, Recompute
-from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
+from tests.core.memory_of import memory_per_device
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -107,7 +107,6 @@ def counted(policy: str, accumulated: int, loss: Loss = LOGITS_KEPT, recompute: 
         from_hf_config(CONFIG.to_json_string()),
         Layout(micro_batch=SEQUENCES, micro_batches=accumulated, recompute=recompute),
         policy=POLICIES[policy],
-        optimizer=find_optimizer("AdamW"),
         seq_len=LENGTH,
         implementation=HF_SDPA,
         loss=loss,

@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention, sil
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from core.models.catalog import CATALOG
-from core.training.activations.stage import stage_activation_bytes
+from core.training.activations.stage import StepSettings, stage_activation_bytes
 from core.training.activations.tensors import FUSED_DTENSOR
 from core.training.layout import Layout
 from tests.core.test_training_peak_torch import Live
@@ -130,5 +130,5 @@ def test_loss_parallelism_holds_what_is_counted() -> None:
         with loss_parallel(), LocalLive() as live:
             cross_entropy(logits.float(), targets).backward()
     layout = Layout(tensor=count, data=1)
-    counted = stage_activation_bytes(spec, FUSED_DTENSOR, layout, TOKENS).logits * (vocab / spec.vocab)
+    counted = stage_activation_bytes(spec, layout, StepSettings(TOKENS, FUSED_DTENSOR)).logits * (vocab / spec.vocab)
     assert live.peak == pytest.approx(float(counted), rel=0.02)

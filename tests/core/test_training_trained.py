@@ -21,15 +21,16 @@ from core.models.flops import flops_per_token
 from core.planning.fine_tuning import PRINTED, PRINTED_NF4
 from core.search.request import FREE_MEMORY
 from core.training.activations.saved import saved_tensors
-from core.training.activations.stage import layer_activation_bytes, stage_activation_bytes
+from core.training.activations.stage import StepSettings, layer_activation_bytes, stage_activation_bytes
 from core.training.activations.tensors import HF_EAGER, HF_SDPA, LayerKind
 from core.training.device.buffers import TENSORS_ONLY
-from core.training.device.inputs import StepSettings, partly_trained, states_of, written_under
-from core.training.device.memory import memory_over, memory_per_device, work_share
+from core.training.device.inputs import partly_trained, states_of, written_under
+from core.training.device.memory import memory_over, work_share
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES
 from core.training.trained import FROZEN, Trained, TrainedError, parts_of_training
+from tests.core.memory_of import memory_per_device
 from tests.core.memory_rows import rows
 from tests.core.models_oracle import public_configs
 from tests.core.test_training_activations_torch import Kept, layers_of
@@ -157,7 +158,7 @@ def test_torch_keeps_what_is_counted(name: str, choice: str, wide: bool, flash: 
     how = written_under(HF_SDPA if flash else HF_EAGER, spec, policy, t)
     tokens = torch.randint(3, 61, (SEQUENCES, LENGTH))
     kept = Kept(layers_of(model)).of(functools.partial(model, tokens, use_cache=False))
-    counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=SEQUENCES), LENGTH, width=2, residual=2))
+    counted = float(layer_activation_bytes(spec, Layout(micro_batch=SEQUENCES), StepSettings(LENGTH, how)))
     assert counted == pytest.approx(kept, rel=0.01)
 
     alive = [weight for weight in model.parameters() if weight.requires_grad]
@@ -185,7 +186,7 @@ def test_a_checkpointed_layer_keeps_its_input(choice: str) -> None:
     (two, spec), (three, _) = (tuned("llama", t, wide=False, flash=True, layers=n) for n in (2, 3))
     how = written_under(HF_SDPA, spec, POLICIES["bf16 throughout"], t)
     layout = Layout(micro_batch=SEQUENCES, recompute=Recompute.FULL)
-    counted = float(layer_activation_bytes(spec, how, layout, LENGTH, width=2, residual=2))
+    counted = float(layer_activation_bytes(spec, layout, StepSettings(LENGTH, how)))
     assert saved_in_all(checkpointed(three)) - saved_in_all(checkpointed(two)) == pytest.approx(counted, rel=0.01)
 
 
@@ -197,7 +198,7 @@ def test_layers_below_the_last_keep_nothing(name: str, last: int, flash: bool) -
     t = Trained("last layers", last=last)
     model, spec = tuned(name, t, wide=False, flash=flash, layers=4)
     how = written_under(HF_SDPA if flash else HF_EAGER, spec, POLICIES["bf16 throughout"], t)
-    counted = stage_activation_bytes(spec, how, Layout(micro_batch=SEQUENCES), LENGTH)
+    counted = stage_activation_bytes(spec, Layout(micro_batch=SEQUENCES), StepSettings(LENGTH, how))
     assert float(counted.layers + counted.head) == pytest.approx(saved_in_all(model), rel=0.01)
 
 

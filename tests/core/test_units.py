@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import latex_exact, latex_quantity
+from core.number_text import QuantityError
+from core.quantities import parse_quantity
 from core.units import (
     UNIT,
     Kind,
-    QuantityError,
     QuantityText,
     format_bytes,
     format_count,
     format_duration,
     format_money,
     format_quantity,
-    parse_quantity,
     scientific,
     significant,
 )
@@ -62,24 +62,28 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
     ("text", "kind", "reason"),
     [
         ("", "count", "empty"),
-        ("70GB", "count", "not a count"),
-        ("$5M$", "usd", "not an amount"),
-        ("nan", "count", "not a count"),
-        ("1e999", "count", "too large or too small"),
-        ("-3", "count", "too small"),
-        ("1.2", "ratio", "out of range"),
-        ("1.2", "ratio", "Did you mean 1.2%"),
-        ("1" * 1_000_000, "count", "1,000,000 characters"),
-        ("40B tokens/s", "parameters", "not a parameter count"),
-        ("2**3", "count", "not a count"),
-        ("80 GB*8", "bytes", "not a size"),
-        ("*".join("123456789"), "count", "at most 8 numbers"),
-        ("*".join(["9999^99"] * 7), "count", "too large"),
+        ("70GB", "count", "other"),
+        ("$5M$", "usd", "other"),
+        ("€5M", "usd", "currency"),
+        ("nan", "count", "other"),
+        ("1e999", "count", "exponent"),
+        ("-3", "count", "small"),
+        ("12", "ratio", "range"),
+        ("1.2", "ratio", "range_percent"),
+        ("1" * 1_000_000, "count", "long"),
+        ("40B tokens/s", "parameters", "other"),
+        ("2**3", "count", "other"),
+        ("80 GB*8", "bytes", "other"),
+        ("30.000", "count", "ambiguous"),
+        ("2^101", "count", "power"),
+        ("*".join("123456789"), "count", "factors"),
+        ("*".join(["9999^99"] * 7), "count", "large"),
     ],
 )
 def test_refused_with_a_reason(text: str, kind: Kind, reason: str) -> None:
-    with pytest.raises(QuantityError, match=reason):
-        parse_quantity(text, kind, high=1.0 if kind == "ratio" else math.inf)
+    with pytest.raises(QuantityError) as refused:
+        parse_quantity(text, kind, high=0.1 if text == "12" else 1.0 if kind == "ratio" else math.inf)
+    assert refused.value.args[0].id == f"quantity.{reason}"
 
 
 @pytest.mark.parametrize("high", [0.9, 1.0, 3.0])
@@ -94,7 +98,7 @@ def test_a_share_too_large_to_be_one_is_in_percent(high: float) -> None:
         else:
             with pytest.raises(QuantityError) as refused:
                 parse_quantity(text, "ratio", high=high)
-            assert ("Did you mean" in str(refused.value)) == (1 < typed < 2)
+            assert (refused.value.args[0].id == "quantity.range_percent") == (1 < typed < 2)
     assert parse_quantity("45", "ratio", high=1.0) == parse_quantity("45%", "ratio") == parse_quantity("0.45", "ratio")
 
 
@@ -196,8 +200,10 @@ def test_latex_says_whether_it_is_the_whole_number(value: float, kind: Kind, lat
 
 def test_things_that_come_one_by_one() -> None:
     assert parse_quantity("8", "count", low=1, whole=True) == 8
-    with pytest.raises(QuantityError, match=r"not a whole number.*1024"):
-        parse_quantity("0.5", "count", low=1, whole=True, example="1024")
+    for text, said in (("0.5", "quantity.whole"), ("1.024", "quantity.whole_meant")):
+        with pytest.raises(QuantityError) as refused:
+            parse_quantity(text, "count", low=1, whole=True, example="1024")
+        assert refused.value.args[0].id == said
 
 
 @given(
@@ -208,21 +214,11 @@ def test_counts_with_their_unit_survive_showing_and_typing_again(value: float, k
     assert parse_quantity(format_quantity(value, kind), kind) == pytest.approx(value, rel=5.1e-4)
 
 
-@pytest.mark.parametrize(
-    ("high", "shown"), [(10**16, "from 1 to 10¹⁶"), (10**7, "from 1 to 10⁷"), (16_384, "from 1 to 16,384")]
-)
+@pytest.mark.parametrize(("high", "shown"), [(10**16, "10¹⁶"), (10**7, "10⁷"), (16_384, "16,384")])
 def test_the_ends_of_a_range_are_written_in_one_style(high: int, shown: str) -> None:
-    with pytest.raises(QuantityError, match=shown):
+    with pytest.raises(QuantityError) as refused:
         parse_quantity("1e300", "count", low=1, high=high)
-
-
-def test_a_message_names_its_field() -> None:
-    with pytest.raises(QuantityError) as refused:
-        parse_quantity("", "count", example="70B")
-    assert refused.value.about("Parameters").startswith("Parameters is empty. ")
-    with pytest.raises(QuantityError) as refused:
-        parse_quantity("many", "count", example="70B")
-    assert refused.value.about("Parameters").startswith("Parameters: “many” is not a count.")
+    assert refused.value.args[0].values["high"] == shown
 
 
 @every("kind", UNIT)

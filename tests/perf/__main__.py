@@ -18,16 +18,13 @@ from core.planning.comparison.entry import entry_of
 from core.planning.presets import PRESETS
 from core.store.locations import plan_store
 from pages.common.registry import PAGES
-from tests.perf import attack, crowd, pages, patches, plans, search, soak, store, study, team, walk
+from tests.perf import attack, crowd, pages, patches, plans, soak, team, walk
 from tests.perf.options import FULL, QUICK, Options
 
 SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
     "patches": patches.main,
-    "search": lambda _: search.main(),
     "plans": plans.main,
-    "study": study.main,
-    "store": store.main,
     "walk": walk.main,
     "crowd": crowd.main,
     "attack": attack.main,

@@ -16,8 +16,7 @@ class Options:
     ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people over so many replicas for
     minutes, one of them killed every kill_minutes (0: none), then left_minutes without any people; of team those of
     both replicas; a quiet user for beside_s, alone and while ten attack.
-    Walks: steps of each, round of one visitor of the walk over pages, seed of the first.
-    Checks and timings: plans that laws are tried on, saved_plans listed, study_plans searched.
+    Walks: steps, round of one visitor of the walk over pages, seed of the first. plans: on which laws are tried.
     """
 
     warm_up_s: float = 5.0
@@ -40,8 +39,6 @@ class Options:
     round: int = 60
     seed: int = 1
     plans: int = 100_000
-    saved_plans: int = 10_000
-    study_plans: int = 100_000_000
 
 
 FULL = Options()
@@ -64,7 +61,5 @@ QUICK = Options(
     steps=26,
     round=2,
     plans=60,
-    saved_plans=50,
-    study_plans=1,
 )
 """Everything once, to see that it runs; its figures say nothing."""

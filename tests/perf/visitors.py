@@ -49,7 +49,7 @@ EDITS: Mapping[str, Edit] = {
     "parallel": Edit("p_count", ("512", "256")),
     "what_if": Edit("p_tokens", ("15T", "14T")),
     "compare": Edit("p_tokens", ("15T", "14T"), press="k_examples"),
-    "calendar": Edit("y_r1t", ("15T", "14T")),
+    "decide": Edit("p_tokens", ("15T", "14T")),
     "saved": Edit("r_q", ("Llama", "70B")),
     "measure": Edit("d_n", ("512", "1024")),
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 from core.benchmark.points import DeviceFacts, Outcome, clip
@@ -14,7 +14,6 @@ from core.benchmark.record import Record
 from core.benchmark.running.events import DeviceFound, Done, Progress, Started, Tried, decode
 from core.benchmark.timing import kinds
 from core.jobs.process import Job, ProcessRunner
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 
 Command: TypeAlias = Callable[[Programme], Sequence[str]]
@@ -110,22 +109,16 @@ class _MeasurementJob(Job[Programme, Snapshot]):
             in_use=self.in_use,
         )
         progress = self.progress if self.state == "running" else None
-        return Snapshot(record, 0 if self.begun else self.place, progress, self.stderr)
+        return Snapshot(record, self.place, progress, self.stderr)
 
 
 class Runner(ProcessRunner[Programme, Snapshot]):
-    """Measures one thing at a time. listener: see `ProcessRunner`. line: of all servers that measure on this machine,
-    so that one at a time does."""
+    """Measures one thing at a time. listener, lock: see `ProcessRunner`."""
 
     def __init__(
         self,
         command: Command = worker_command,
         listener: Callable[[Snapshot], None] | None = None,
-        line: WaitingLine | None = None,
+        lock: Path | None = None,
     ) -> None:
-        super().__init__(command, _MeasurementJob, limit("measure_seconds"), "measurement", listener, line)
-
-    def _add(self, job: Job[Programme, Snapshot]) -> None:
-        with contextlib.suppress(OSError):  # a folder that cannot be written stops no measurement
-            job.turn = self._machine.join(sys.maxsize) if self._machine else None
-        super()._add(job)
+        super().__init__(command, _MeasurementJob, limit("measure_seconds"), "measurement", listener, lock)

@@ -44,14 +44,14 @@ _CROCI = Source(
 @formula(
     r"\frac{\v{ulp}}{2}",
     result=Symbol(r"a_\mathrm{min}", "smallest addend that changes the sum", "number"),
-    symbols={"ulp": Symbol(r"\mathrm{ulp}", "step of the format at the sum", "number")},
+    symbols={"ulp": Symbol(r"\mathrm{ulp}", "spacing of the format at the sum", "number")},
     sources=(_CROCI,),
 )
 def half_step(ulp: float) -> float:
     """Smallest addend that changes the sum with round-to-nearest.
 
-    With an addend of less than half a step, the exact sum is closer to the old sum than to the next value. At exactly
-    half a step, the rule for ties decides.
+    With an addend of less than half the spacing, the exact sum is closer to the old sum than to the next value. At
+    exactly half the spacing, the rule for ties decides.
     """
     return ulp / 2
 

@@ -10,6 +10,7 @@ import importlib
 import re
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from core.limits import limit
@@ -134,24 +135,24 @@ def _forward(torch: Any, model: Any, seen: _Seen, batch: tuple[int, int]) -> Non
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, int, str]:
-    """The shape of the model as text, and bytes that its layers save; or an empty text, and why there is none."""
-    recorder = RunRecorder(torch, model, seen.share)
+def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, str]:
+    """The shape of the model as text, with what its layers save in 16 bits; or an empty text, and why there is none."""
+    recorder = RunRecorder(torch, model.to(torch.bfloat16), seen.share)
     try:
         with recorder.watching(importlib.import_module("transformers.modeling_utils").AttentionInterface):
             _forward(torch, model, seen, BATCH)
         record = recorder.record()
         total = sum(int(value.numel()) for value in model.parameters() if id(value) in seen.touched)
-        text = write_spec(shape_of(record, total))
+        text = write_spec(replace(shape_of(record, total), kept=record.kept))
         if len(text) > limit("spec_chars"):
             raise NoShapeError("It has too many kinds of layers for one shape.")
     except MemoryError:
         raise
     except NoShapeError as problem:
-        return "", 0, str(problem)[:TEXT_CHARS]
+        return "", str(problem)[:TEXT_CHARS]
     except Exception as problem:
-        return "", 0, f"What it runs cannot be read: {first_line(problem)}"
-    return text, sum(layer.saved for layer in record.layers), ""
+        return "", f"What it runs cannot be read: {first_line(problem)}"
+    return text, ""
 
 
 def _own_experts(counter: Any, loose: Mapping[str, Any], chosen: int, experts: int, seq_len: int) -> int:
@@ -233,9 +234,13 @@ def _module_of(name: str) -> str:
 def _parts(model: Any, seen: _Seen, known: bool) -> list[dict[str, Any]]:
     """Parameters by module, in the model's order; tied ones stand once."""
     counts_by_module: dict[str, tuple[int, int]] = {}
+    own, looked_up = model.get_input_embeddings(), set[int]()  # by layers, of every token
+    for module in model.modules():
+        if module is not own and getattr(module, "num_embeddings", 0) == own.num_embeddings:
+            looked_up.add(id(module.weight))
     for name, value in model.named_parameters():
         total = int(value.numel())
-        some, of = seen.share.get(id(value), (1, 1))
+        some, of = (0, 1) if id(value) in looked_up else seen.share.get(id(value), (1, 1))
         run = total if not known else total * some // of if id(value) in seen.touched else 0
         before = counts_by_module.get(_module_of(name), (0, 0))
         counts_by_module[_module_of(name)] = (before[0] + total, before[1] + run)
@@ -265,12 +270,12 @@ def count(torch: Any, moe: Any, model: Any, config: Any, seq_len: int) -> dict[s
         notes.append("Modules that predict tokens further ahead are not built and not counted.")
     if _setting(text, ("zero_expert_num", "zero_experts_num")):
         notes.append("Experts that compute nothing are counted as if a token ran through others in their place.")
-    shape, saved, shapeless = _shape(torch, model, seen) if flop else ("", 0, "")
+    parts = _parts(model, seen, bool(flop))
+    shape, shapeless = _shape(torch, model, seen) if flop else ("", "")
     return {
         "shape": shape,
-        "saved": saved,
         "shape_refused": shapeless,
-        "parts": _parts(model, seen, bool(flop)),
+        "parts": parts,
         "known": bool(flop),
         "flop": {str(length): value for length, value in flop.items()},
         "flop_refused": refused,

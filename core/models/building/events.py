@@ -55,8 +55,8 @@ class Built:
     made: the class, and who built it. parts: parameters by module. known: whether ``active`` is known, by running one
     sequence through it; elsewhere it is all. flop: forward FLOPs of one sequence, by its length, every key of the
     square counted; empty where they cannot be counted, and ``flop_refused`` says why. shape: as `write_spec` writes
-    it, read from what ran; empty where ``shape_refused`` says why. saved: bytes that its layers save of a recorded
-    batch. unread: keys of the file that the model's configuration does not know.
+    it, read from what ran; empty where ``shape_refused`` says why. unread: keys of the file that the model's
+    configuration does not know.
     """
 
     __pydantic_config__ = _STRICT
@@ -68,7 +68,6 @@ class Built:
     flop_refused: Text
     shape: Annotated[str, MaxLen(limit("spec_chars"))]
     shape_refused: Text
-    saved: Annotated[int, Interval(ge=0, le=MOST_FLOP)]
     notes: Annotated[tuple[Text, ...], MaxLen(8)]
     unread: Annotated[tuple[Text, ...], MaxLen(MOST_KEYS)]
 

@@ -12,11 +12,11 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from core.jobs.child import Command
 from core.jobs.process import Job, ProcessRunner
-from core.jobs.queue import WaitingLine
 from core.limits import limit
 from core.models.building.events import Built, ModelRefused, decode
 from core.models.configs.json_text import ConfigError, read_object
@@ -45,7 +45,7 @@ class Build:
     """One build at one moment.
 
     key: names it for `BuildRunner.poll`. state: ``full`` where too many wait, and nothing was submitted.
-    seconds: how long it has been building, or took. ahead: of one that waits, how many are before it on this machine.
+    seconds: how long it has been building, or took. ahead: of one that waits, how many of this server are before it.
     answer: None until it is done.
     """
 
@@ -63,9 +63,8 @@ class Build:
 
 @dataclass
 class _BuildJob(Job[Request, Build]):
-    """What the building process has answered. line: in which it has a place. visitors: those who wait for it."""
+    """What the building process has answered. visitors: those who wait for it."""
 
-    line: WaitingLine | None = None
     visitors: set[str] = field(default_factory=set[str])
     answer: Built | ModelRefused | None = None
 
@@ -84,15 +83,7 @@ class _BuildJob(Job[Request, Build]):
 
     def snapshot(self) -> Build:
         answer = None if self.open else self.answer if self.done else ModelRefused(self.message)
-        return Build(self.id, _STATES.get(self.state, "done"), self.seconds, self._ahead(), answer)
-
-    def _ahead(self) -> int:
-        if self.state != "queued" or self.line is None or self.turn is None:
-            return 0
-        try:
-            return self.line.ahead(self.turn)
-        except OSError:  # which the thread that waits for its turn says
-            return 0
+        return Build(self.id, _STATES.get(self.state, "done"), self.seconds, self.place, answer)
 
 
 def build_key(config: str, seq_len: int) -> str:
@@ -104,11 +95,11 @@ class BuildRunner(ProcessRunner[Request, Build]):
     """Builds at most one model at a time. A visitor stands in line once: who asks for another model gives the place up
     and joins at the end. Who has no name (a library's user) stands there once for each.
 
-    line: of all runners that take turns. command: the process to ask. timeout_s: the most one build may take, the cap
+    lock: of all runners that take turns. command: the process to ask. timeout_s: the most one build may take, the cap
     of `core.limits` by default.
     """
 
-    def __init__(self, line: WaitingLine, command: Sequence[str] = WORKER, timeout_s: float | None = None) -> None:
+    def __init__(self, lock: Path, command: Sequence[str] = WORKER, timeout_s: float | None = None) -> None:
         def start(request: Request) -> Command:
             variables = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
             return Command(
@@ -118,8 +109,7 @@ class BuildRunner(ProcessRunner[Request, Build]):
             )
 
         most = float(limit("build_wait")) if timeout_s is None else timeout_s
-        super().__init__(start, _BuildJob, most, "build", line=line, kept=limit("build_answers"))
-        self._places = line
+        super().__init__(start, _BuildJob, most, "build", lock=lock, kept=limit("build_answers"))
 
     def submit(self, config: str, seq_len: int, who: str = "") -> Build:
         """Ask for a build, or find it where it was asked for before; see `Build` for when too many wait."""
@@ -144,16 +134,13 @@ class BuildRunner(ProcessRunner[Request, Build]):
         return job.snapshot().answer or ModelRefused("It was not built.")
 
     def _submit(self, request: Request, who: str) -> Build:
-        job = _BuildJob(request, id=request.key, line=self._places, visitors={who})
+        job = _BuildJob(request, id=request.key, visitors={who})
         try:
             _check(request)
-            job.turn = self._places.join(limit("build_queue") + 1)
         except ConfigError as problem:
             job.answer, job.done = ModelRefused(str(problem)), True
             job.close("finished", "")
-        except OSError as problem:
-            job.close("failed", self._places.trouble(problem))
-        if job.open and job.turn is None:
+        if job.open and sum(other.open for other in self._jobs.values()) > limit("build_queue"):
             return Build(job.id, "full", 0.0, 0, None)
         self._add(job)
         return job.snapshot()

@@ -14,10 +14,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from core.models.spec import KeyValues
+from core.models.spec import Kept, KeyValues
 
-BATCH = (2, 64)
-"""Sequences and their length. With a single sequence some copies are views, which spares what others pay."""
+BATCH = (2, 61)
+"""Sequences and their length. With a single sequence some copies are views, which spares what others pay. No model has
+a width of this length, so that what grows with its square is told by its sides."""
 
 _LAYER = re.compile(r"(.*?)\.?\b(\d+)\b\.?(.*)")
 
@@ -70,8 +71,9 @@ class NormCall:
 class LayerRun:
     """What one layer ran, or all that is outside of the layers. tables: name, rows, and width of each lookup.
 
-    saved: bytes that it saves for backward, without weights and without a few bytes per token. given: identity of what
-    it reads. width: of what it makes.
+    saved: bytes that it saves for backward, without weights and without a few bytes per token, by the module that does,
+    whether they grow with the square of the length, and whether they are fp32. given: identity of what it reads. width:
+    of what it makes.
     """
 
     matmuls: list[Matmul] = field(default_factory=list[Matmul])
@@ -79,7 +81,7 @@ class LayerRun:
     squares: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=list[Any])
     norms: list[NormCall] = field(default_factory=list[NormCall])
     tables: list[tuple[str, int, int]] = field(default_factory=list[tuple[str, int, int]])
-    saved: int = 0
+    saved: Counter[tuple[str, bool, bool]] = field(default_factory=Counter[tuple[str, bool, bool]])
     given: int = 0
     width: int = 0
 
@@ -91,6 +93,21 @@ class ModelRun:
     layers: tuple[LayerRun, ...]
     outside: LayerRun
     rotary: bool
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        """What a mean layer saved."""
+        sums, tokens = Counter[tuple[Any, bool]](), BATCH[0] * BATCH[1]
+        for layer in self.layers:
+            inside = f"{layer.attention[0].module}." if layer.attention else "none"
+            for (module, square, wide), size in layer.saved.items():
+                part = "attention" if f"{module}.".startswith(inside) else "norms" if module == "norm" else "network"
+                sums["keys" if square else part, wide] += size
+        each = {
+            (part, wide): size / (2 + 2 * wide) / tokens / len(self.layers) / (BATCH[1] if part == "keys" else 1)
+            for (part, wide), size in sums.items()
+        }
+        return tuple(Kept(part, round(number), wide) for (part, wide), number in each.items() if number > 0.5)
 
 
 class RunRecorder:
@@ -192,6 +209,8 @@ class RunRecorder:
         self.alive += [given, made]
         self.centred |= name == "native_layer_norm"
         run, module = self.here()
+        if name == "_to_copy" and (weight := self.weights.get(_storage(given[0]))):
+            self.weights[_storage(made)] = weight  # a router may multiply in fp32
         if name in ("mm", "addmm", "bmm", "baddbmm"):
             x, w = given[-2:]
             weight = self.weights.get(_storage(w))
@@ -212,7 +231,11 @@ class RunRecorder:
             self.saved.add(storage)
             self.alive.append(tensor)
             if tensor.shape and tensor.shape[-1] > 1:
-                self.here()[0].saved += tensor.untyped_storage().nbytes()
+                run, module = self.here()
+                module = "norm" if self.where and "norm" in type(self.where[-1]).__name__.lower() else module
+                rows, columns = (0, 0, *tensor.shape)[-2:]
+                square = rows == BATCH[1] and columns - rows in (0, 1)  # one more with a sink
+                run.saved[module, square, tensor.dtype == self.torch.float32] += tensor.untyped_storage().nbytes()
         return tensor
 
 

@@ -67,6 +67,12 @@ def own_model(spec: TransformerSpec) -> CatalogModel:
     )
 
 
+def proxy_model(spec: TransformerSpec) -> CatalogModel:
+    """``spec`` as a model that approximates one whose layers nobody knows."""
+    named = message("shape.proxy_name", layers=float(spec.layers), width=float(spec.hidden))
+    return replace(own_model(spec), name=named)
+
+
 def counted_model(counted: CountedModel) -> CatalogModel:
     """A model known by its counts alone. For want of its own layers it has those of a stand-in with the same counts."""
     return replace(
@@ -82,7 +88,7 @@ def counted_model(counted: CountedModel) -> CatalogModel:
 def read_model(text: str) -> CatalogModel:
     """The model that a line of text describes, by its shape or by its counts.
 
-    Raises `SpecTextError` or `CountedTextError`.
+    Raises `SpecTextError`.
     """
     if text.lstrip().startswith("made="):
         return counted_model(read_counted(text))
@@ -137,11 +143,10 @@ def read_config(text: str) -> ConfigSaid:
     """Read a config.json by formula. Raises nothing."""
     try:
         read = read_hf_config(text)
-    except NoClosedFormError as problem:
-        draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
-        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}")
+        draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
+        buildable = isinstance(problem, NoClosedFormError)
+        return ConfigSaid(None, False, f"{problem} {message('shape.unchanged')}", buildable, draft)
     sentences: list[str] = [message("shape.read_as", family=read.family), *about(read.spec)]
     if read.omitted:
         sentences.append(message("shape.defaults", keys=read.omitted))
@@ -165,18 +170,6 @@ def about_built(spec: TransformerSpec, built: CountedModel) -> Message:
     beyond = float(built.total - parameters(spec).total)
     named = "shape.built_same" if not beyond else "shape.built_more" if beyond > 0 else "shape.built_fewer"
     return pick_message(named, made=built.made, total=float(built.total), beyond=beyond, fewer=-beyond)
-
-
-_SAVED_ALIKE = 0.02
-"""Share by which saved bytes may differ without a word."""
-
-
-def about_saved(ratio: float) -> Message | str:
-    """Return how far the bytes that a shape saves, ``ratio`` times those recorded, are off; empty within 2%."""
-    if abs(ratio - 1) <= _SAVED_ALIKE:
-        return ""
-    off = 1 / ratio - 1 if ratio < 1 else 1 - 1 / ratio
-    return message("shape.saves_more" if ratio < 1 else "shape.saves_less", off=off)
 
 
 def about(spec: TransformerSpec) -> list[Message]:
@@ -227,6 +220,10 @@ def _parts(spec: TransformerSpec) -> list[Message]:
         parts.append(message("shape.routed_groups", groups=groups, all=every))
     if spec.further:
         parts.append(message("shape.further"))
+    if spec.kept:
+        parts.append(message("shape.kept"))
+    if spec.tower:
+        parts.append(message("shape.tower", parameters=float(spec.tower)))
     if spec.mtp_modules:
         parts.append(message("shape.mtp", modules=float(spec.mtp_modules)))
     if spec.position_rows:

@@ -1,9 +1,6 @@
 """Families of models as Hugging Face transformers knows them: what a config.json calls things, and what it leaves out.
 
-A row of ``assets/data/model_families.csv`` for each ``model_type``. Defaults are those of the family's configuration
-class, so a field that a file omits means here what it means there; what the class builds whatever the file says is
-``fixed``. What depends on several fields is a rule, below, that a row names. Keys, defaults and shapes were read in
-https://github.com/huggingface/transformers/tree/main/src/transformers/models
+Rows of ``assets/data/model_families.csv``. Defaults are the configuration class's; ``fixed`` is what it always builds.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from core.messages import message
 from core.models.configs.json_text import NoClosedFormError
 from core.models.configs.keys import Family, keys
 from core.models.mixer import Mixer
@@ -139,7 +137,7 @@ def _mamba2(f: Fields, layers: int, *, parallel: bool = False) -> Mixer:
     inner = f.state_inner or (f.state_expand or 0) * f.hidden
     width = inner // max(heads, 1) if f.state_width in ("auto", None) else int(f.state_width)
     if inner and heads * width != inner:
-        rule = f"with a width of {width:,} they must add up to {inner:,}, the inner width (expand · hidden_size)."
+        rule = message("spec.mamba_heads", heads=float(heads), width=float(width), inner=float(inner))
         raise SpecError("state_heads", heads, rule)
     return Mixer(
         kind="mamba2",
@@ -165,7 +163,7 @@ def _jamba(f: Fields) -> Mapping[str, Any]:
     period, offset = f.attention_every or 1, f.attention_offset or 0
     for name, at, of in (("attention_offset", offset, period), ("moe_offset", f.moe_offset or 0, f.moe_every or 1)):
         if at >= of:
-            raise SpecError(name, at, f"it is less than the period of {of}.", 0)
+            raise SpecError(name, at, message("spec.period", period=float(of)), 0)
     states = sum(layer % period != offset for layer in range(f.layers))
     parts: dict[str, Any] = {"mixer": _mamba(f, states, normed=True) if states else None}
     return parts if (f.experts or 0) > 1 else {**parts, "experts": None}
@@ -187,7 +185,9 @@ def _states(f: Fields, usual: Callable[[int], bool]) -> int:
     if f.layer_types is None:
         return sum(map(usual, range(f.layers)))
     if len(f.layer_types) != f.layers or not set(f.layer_types) <= set(_STATES):
-        raise SpecError("layer_types", f.layer_types, f"it must list {f.layers} of {', '.join(_STATES)}.")
+        raise SpecError(
+            "layer_types", f.layer_types, message("spec.layer_types", layers=float(f.layers), kinds=list(_STATES))
+        )
     return sum(_STATES[kind] for kind in f.layer_types)
 
 
@@ -264,7 +264,7 @@ def _nemotron_h(f: Fields) -> Mapping[str, Any]:
     states, mixed, dense = (pattern.count(letter) for letter in "ME-")
     layers = states + pattern.count("*")
     if layers + mixed + dense != len(pattern) or not 0 < mixed + dense <= layers:
-        rule = "Nemotron-H is counted with no more networks and mixtures than there are states and attention."
+        rule = message("spec.nemotron_h")
         raise NoClosedFormError("nemotron_h", "hybrid_override_pattern", pattern, rule, '"MEM*E"')
     wide: dict[str, Any] = {"shared": 1, "shared_width": f.shared_width or 0, "latent": f.latent or 0}
     experts = Experts(f.experts or 0, f.per_token or 0, f.expert_width or 0, **wide, **expert_groups(f))
@@ -290,16 +290,16 @@ def _nemotron_nas(f: Fields) -> Mapping[str, Any]:
     for block in f.blocks or ():
         attention, network = (_object(block.get(part)) for part in ("attention", "ffn"))
         if attention.get("replace_with_linear") or network.get("replace_with_linear"):
-            raise NoClosedFormError("nemotron-nas", "block_configs", "replace_with_linear", "Napkin does not count it.")
+            raise NoClosedFormError("nemotron-nas", "block_configs", "replace_with_linear", message("spec.linear"))
         group, times = attention.get("n_heads_in_group") or 1, network.get("ffn_mult") or 0
         if not isinstance(group, int) or not isinstance(times, int | float) or not 0 <= times < f.hidden:
-            raise SpecError("blocks", str(block)[:60], "n_heads_in_group and ffn_mult are numbers.")
+            raise SpecError("blocks", str(block)[:60], message("spec.block_numbers"))
         if not 1 <= group <= f.heads:
-            raise SpecError("blocks", str(block)[:60], f"a group has from 1 to {f.heads} heads.")
+            raise SpecError("blocks", str(block)[:60], message("spec.block_heads", heads=float(f.heads)))
         attended[0 if attention.get("no_op") else f.heads // group] += 1
         widths[0 if network.get("no_op") else 256 * math.ceil(int(2 * times * f.hidden / 3) / 256)] += 1
     if sum(widths.values()) != f.layers or not {*attended} - {0}:
-        raise SpecError("blocks", sum(widths.values()), f"it describes {f.layers} layers, some with attention.")
+        raise SpecError("blocks", sum(widths.values()), message("spec.blocks", layers=float(f.layers)))
     (kv_heads, _), *other = sorted((item for item in attended.items() if item[0]), key=lambda item: -item[1])
     (ffn, _), *networks = sorted((item for item in widths.items() if item[0]), key=lambda item: -item[1])
     head_dim = f.hidden // f.heads
@@ -326,9 +326,9 @@ def _gemma4(f: Fields) -> Mapping[str, Any]:
     windowed = _windowed_layers(f, lambda layer: (layer + 1) % 6 != 0)
     windowed[-1:] = [False]
     if f.layer_embedding and f.layer_vocab not in (None, f.vocab):
-        raise SpecError("layer_vocab", f.layer_vocab, "layers look up as many tokens as there are.", f.vocab)
+        raise SpecError("layer_vocab", f.layer_vocab, message("spec.layer_vocab"), f.vocab)
     if f.sharing >= f.layers:
-        raise SpecError("sharing", f.sharing, f"of {f.layers} layers the first projects its own keys and values.", 0)
+        raise SpecError("sharing", f.sharing, message("spec.sharing", layers=float(f.layers)), 0)
     own = f.layers - f.sharing
     other = next(iter(f.per_layer.values())) if f.per_layer else {}
     keys, width = other.get("num_key_value_heads", f.global_kv_heads), other.get("head_dim", f.global_head_dim)

@@ -14,6 +14,7 @@ import numpy as np
 
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.actuals.logged_run import (
     EPOCH,
     LAST_MOMENT,
@@ -27,7 +28,7 @@ from core.planning.actuals.logged_run import (
     read_worded_time,
 )
 from core.planning.actuals.printed_steps import read_printed_steps, read_trainer_records
-from core.units import QuantityError, parse_quantity
+from core.quantities import parse_quantity
 
 _MEASURES: tuple[tuple[Measure, frozenset[str]], ...] = (
     ("tokens", frozenset({"token", "tokens", "tok", "ntokens", "mtokens", "btokens", "gtokens", "ttokens"})),

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from core.limits import limit
 from core.messages import Message, message
 from core.number_text import QuantityError
-from core.units import parse_quantity
+from core.quantities import parse_quantity
 
 Array = npt.NDArray[np.float64]
 Measure: TypeAlias = Literal["tokens", "samples", "steps"]

@@ -21,6 +21,7 @@ import numpy as np
 
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.actuals.logged_run import (
     LAST_MOMENT,
     Array,
@@ -33,7 +34,6 @@ from core.planning.actuals.logged_run import (
     read_number,
     read_worded_time,
 )
-from core.units import QuantityError
 
 _COLOR = re.compile(r"\x1b?\[[0-9;]{1,20}m")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")

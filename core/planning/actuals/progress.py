@@ -11,13 +11,14 @@ from core.budget.equations import BudgetError, Interval
 from core.formula import Explanation, Symbol, formula
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.actuals.logged_run import CSV, Array, LoggedRun
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.measured import OwnRun, parse_own_runs
 from core.planning.plan import Plan
 from core.planning.sensitivity import plan_as_answered
 from core.sources import OWN_CONSTRUCTION
-from core.units import QuantityError, format_count, significant
+from core.units import format_count, significant
 
 _RECENT = 0.25
 """Share of the logged time, the last of it, whose pace is the recent one."""

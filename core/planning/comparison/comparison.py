@@ -1,4 +1,4 @@
-"""Plans and calendars compared: names, differing fields, results, and what changed since they were saved."""
+"""Plans compared: names, differing fields, results, and what changed since they were saved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from core.budget.equations import BudgetError, Interval
 from core.fields import Field, ParsedForm
 from core.limits import cached, limit
 from core.models.configs.custom import NAME
-from core.planning.calendar.form import calendar_request
-from core.planning.calendar.schedule import Schedule
 from core.planning.comparison.entry import RESULTS, Entry, results_of
-from core.planning.cost.bill import CostOption, energy_of
-from core.planning.cost.form import CALENDAR_FORM, prices_of
-from core.planning.cost.pool_bill import ways_to_pay
+from core.planning.decide.decision import decision_results
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import KEPT_FIELDS, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, RECOMPUTE, ZERO
 from core.planning.form.plan_form import (
@@ -352,48 +348,8 @@ def changed_results(plan: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
     return tuple(row for row in both if not math.isclose(row[1], row[2], rel_tol=_MOVED))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CalendarResult:
-    """A calendar with its schedule and ways of paying; with neither where it cannot be placed, as ``problem`` says."""
-
-    schedule: Schedule | None
-    ways: tuple[CostOption, ...]
-    problem: str
-
-    @property
-    def dollars(self) -> float:
-        """What it costs as its page leads with: rented, or on its pools; NaN where unknown."""
-        return self.ways[0].total.mid if self.ways else math.nan
-
-
-def calendar_result(entry: Entry) -> CalendarResult:
-    """Return what a calendar comes to."""
-    return _placed(tuple(entry.texts[field.id] for field in CALENDAR_FORM.fields))
-
-
-@cached("arrays_kept")
-def _placed(texts: tuple[str, ...]) -> CalendarResult:
-    """The same of a calendar's texts in the form's order, by which it is kept."""
-    reading = CALENDAR_FORM.parse({field.id: text for field, text in zip(CALENDAR_FORM.fields, texts, strict=True)})
-    try:
-        s = calendar_request(reading).schedule()
-    except BudgetError as problem:
-        return CalendarResult(None, (), str(problem))
-    return CalendarResult(s, ways_to_pay(s, prices_of(reading)), "")
-
-
 def with_results(entry: Entry) -> Entry:
-    """Return a plan or calendar with its current results; with none if it has no answer."""
-    if entry.kind == "plan":
-        return with_saved_results(entry)
-    item = calendar_result(entry)
-    if item.schedule is None:
-        return replace(entry, results={})
-    s = item.schedule
-    results = {
-        "days": s.ends.mid,
-        "dollars": item.dollars,
-        "accelerators": float(sum(pool.accelerators for pool in s.pools)),
-        "watt_hours": energy_of(s).mid,
-    }
-    return replace(entry, results={name: value for name, value in results.items() if math.isfinite(value)})
+    """Return a plan or decision with its current results; with none if it has no answer."""
+    return (
+        with_saved_results(entry) if entry.kind == "plan" else replace(entry, results=decision_results(entry.reading))
+    )

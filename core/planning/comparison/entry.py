@@ -1,4 +1,4 @@
-"""One entry of a comparison: a named plan or calendar as texts, in a link and read back.
+"""One entry of a comparison: a named plan or decision as texts, in a link and read back.
 
 The first plan of a link spells every field but those omitted if empty, so that the link opens to the same plans
 after a default has changed; the others spell what differs from the first.
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from core.fields import LINK_VERSION, VERSION, Form, ParsedForm, clipped
 from core.limits import limit
 from core.messages import message
-from core.planning.cost.form import CALENDAR_FORM
+from core.planning.decide.decision import DECIDE_FORM
 from core.planning.estimate import PlanEstimate, estimate
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.training.layout import LayoutError
@@ -29,16 +29,16 @@ _OMITTED_IF_EMPTY = frozenset(item.id for item in PLAN_FORM.fields if item.omit_
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
-EntryKind: TypeAlias = Literal["plan", "calendar"]
-"""What a named entry is: one plan, or a calendar of several runs of it."""
+EntryKind: TypeAlias = Literal["plan", "decision"]
+"""What a named entry is: one plan, or a decision on which run goes where."""
 
-FORMS: Mapping[EntryKind, Form] = {"plan": PLAN_FORM, "calendar": CALENDAR_FORM}
+FORMS: Mapping[EntryKind, Form] = {"plan": PLAN_FORM, "decision": DECIDE_FORM}
 """Kind → the form that its texts are of."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A named plan, or a calendar. texts: of every field of its form, by id. results: by `RESULTS`, as they were when
+    """A named plan, or a decision. texts: of every field of its form, by id. results: by `RESULTS`, as they were when
     it was kept; unknown ones are missing, and all of a plan that was never kept are."""
 
     name: str
@@ -58,7 +58,7 @@ class Entry:
 
 
 def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
-    """A plan of ``texts`` by id, or a calendar: those of no field of its form are left aside, missing ones are
+    """A plan of ``texts`` by id, or a decision: those of no field of its form are left aside, missing ones are
     defaults, and those that others decide are what these say."""
     texts = {**texts, **FORMS[kind].imply(texts)}
     own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}

@@ -9,12 +9,13 @@ from typing import Any
 from core.fields import CATALOG, Field, choice, optional, quantity, switch
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.plan import FASTEST, LAYINGS, OWN_LAYOUT, PRE_TRAINING_BATCH, parse_batch, parse_range
+from core.quantities import parse_quantity
 from core.step_time.running import KERNELS, SOFTWARE, TUNED_BY, USUAL_SOFTWARE, USUAL_TUNING
 from core.suggest import suggestions
 from core.training.activations.tensors import COMPILED_WHOLE, IMPLEMENTATIONS, LOGITS_KEPT
 from core.training.layout import BY_MODULE, MODULES, OFFLOAD_NAMES, RECOMPUTES, recomputation
-from core.units import QuantityError, parse_quantity
 
 SEARCH = "search"
 """The part of the form."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,8 @@ from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
 from core.models.configs.custom import read_model
-from core.models.counts_only import CountedTextError
-from core.models.spec_text import EXAMPLE, SpecTextError
+from core.models.spec_text import EXAMPLE
+from core.number_text import QuantityError
 from core.planning.form.layout import (
     ANY,
     AS_LAYERS,
@@ -66,7 +66,6 @@ from core.step_time.running import layers_with, loss_with
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import OFFLOADS, RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
-from core.units import QuantityError
 
 QUESTION, MODEL, CLUSTER, MORE = "question", "model", "cluster", "more"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, and what is asked less often."""
@@ -78,11 +77,8 @@ FEWEST = 1_000
 
 def _shape(text: str) -> str:
     """A shape's text, checked; empty where none has been read."""
-    try:
-        if text:
-            read_model(text)
-    except (SpecTextError, CountedTextError) as problem:
-        raise QuantityError(str(problem)) from None
+    if text:
+        read_model(text)
     return text
 
 
@@ -206,16 +202,25 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
-_PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam")
+_PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam", "runs")
 _GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo=", "aim"))
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
-def plan_form(prefix: str, *others: Field) -> Form:
-    """A form over the fields of a plan, and ``others`` of its own."""
+def plan_form(
+    prefix: str,
+    *others: Field,
+    imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {},
+    gone: frozenset[str] = frozenset(),
+) -> Form:
+    """A form over the fields of a plan, and ``others`` of its own, with what older texts imply of these."""
+
+    def implied(texts: Mapping[str, str]) -> Mapping[str, str]:
+        return {**implied_layout(texts), **imply(texts)}
+
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
-    how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied_layout}
-    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE)
+    how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied}
+    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE | gone)
 
 
 PLAN_FORM = plan_form("c")

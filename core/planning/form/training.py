@@ -9,13 +9,14 @@ from typing import Any
 from core.fields import Field, choice, optional, quantity, switch
 from core.limits import cached, limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.plan import OWN_POLICY
+from core.quantities import parse_quantity
 from core.suggest import suggestions
 from core.training.custom_policy import ABSENT, CHOICES, STATE_CHOICES, OwnPolicy, own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, USUAL_POLICY, find_policy
 from core.training.trained import EVERYTHING, FROZEN, METHODS, TARGETS, Trained
-from core.units import LENGTHS, QuantityError, parse_quantity
 
 STATES = "states"
 """The part of the form."""
@@ -212,7 +213,7 @@ MEAN = optional(
     nothing=0.0,
     placeholder=message("training.placeholder.packed"),
     part=TRAINED_PART,
-    help=message("training.field.mean_help", lengths=LENGTHS),
+    help=message("training.field.mean_help", lengths=message("quantity.lengths")),
 )
 LONGEST = optional(
     "longest",
@@ -221,7 +222,7 @@ LONGEST = optional(
     nothing=0.0,
     placeholder=message("training.placeholder.length"),
     part=TRAINED_PART,
-    help=message("training.field.longest_help", lengths=LENGTHS),
+    help=message("training.field.longest_help", lengths=message("quantity.lengths")),
 )
 DISPLAY = quantity(
     "disp",

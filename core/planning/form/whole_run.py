@@ -12,13 +12,14 @@ from core.fields import CATALOG, Field, choice, optional, quantity
 from core.hardware.cluster import RateName, Rates
 from core.limits import limit
 from core.messages import message
-from core.number_text import is_money
+from core.number_text import QuantityError, is_money
 from core.planning.measured import EXAMPLE, CarriedRates, parse_own_runs
 from core.planning.plan import BY_AGE, CERTAINTIES, LONGEST_DAYS, MATURITIES, NOT_MEASURED
+from core.quantities import parse_quantity
 from core.runs.energy import MOST_DRAWN, US_GRID, USUAL_PUE
 from core.runs.goodput import parse_failures
 from core.search.request import FREE_MEMORY
-from core.units import Kind, QuantityError, parse_quantity
+from core.units import Kind
 
 MATURITY = choice("ready", CATALOG, MATURITIES, BY_AGE, few=True, part="more")
 OWN_RUNS = Field(

@@ -14,10 +14,11 @@ from core.fields import Field
 from core.hardware.accelerators import Accelerator, accelerators
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.form.layout import BATCH, CONTEXT, LAYING, MICRO_BATCH, OWN_LAYOUT_FIELDS, PIPELINE, TENSOR
 from core.planning.form.plan_form import ACCELERATOR, COUNT, MFU, MODEL_NAME, PARAMETERS, PRICE, SEQ_LEN, TRAINED
 from core.planning.plan import OWN_LAYOUT, TYPED, Batch, Plan
-from core.units import QuantityError, format_count
+from core.units import format_count
 
 Want: TypeAlias = Literal["less", "more", ""]
 """Which of two sufficient values a planner prefers; empty for neither."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from core.fields import Field, choice, optional
 from core.limits import limit
 from core.messages import message
+from core.number_text import QuantityError
 from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import TYPED, parse_within
 from core.planning.sweep.axes import AXES
 from core.planning.sweep.sweep import RESULTS
 from core.training.precision import USUAL_POLICY
-from core.units import QuantityError
 
 _PART = "sweep"
 
@@ -42,7 +42,8 @@ X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", part=_PAR
 Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", part=_PART)
 X_VALUES = _values("xs", message("sweep.field.x_values"))
 Y_VALUES = _values("ys", message("sweep.field.y_values"))
-RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", part=_PART)
+_RESULTS = [message("sweep.field.hours") if name == "acc.-hours" else name for name in RESULTS]
+RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", short=_RESULTS, part=_PART)
 DUE = optional(
     OWN_DEADLINE,
     message("sweep.field.limit"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -155,7 +155,7 @@ def score(name: str, errors: Floats) -> ErrorScore:
     return ErrorScore(
         name,
         len(size),
-        *(float(incomplete) for incomplete in (np.median(size), np.quantile(size, 0.9), size.mean(), size.max())),
+        *map(float, (np.median(size), np.quantile(size, 0.9), size.mean(), size.max())),
     )
 
 
@@ -245,15 +245,8 @@ def ranking(runs: Sequence[StepRun], seconds: Floats) -> Ranking:
     return Ranking(pairs, ordered, np.array(regrets))
 
 
-def named(*names: str) -> Callable[[StepRun], bool]:
-    """Whether a row's name begins so."""
-    return lambda run: run.name.startswith(names)
-
-
 ERRORS = "step_errors"
 """Table of errors with each source left out."""
-
-_TABLE_5 = "arXiv:2205.05198 Table 3 + Table 5"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -289,27 +282,20 @@ def kept() -> Calibration:
 
 
 def scores_of(calibration: Calibration) -> Iterator[ErrorScore]:
-    """The errors by what they are of."""
+    """The errors of all steps, of dense models, mixtures, and models with a state, and of some sources."""
     runs = calibration.runs
-    mixed = np.array([run.mixture for run in runs])
-    states = np.array([run.spec.mixer is not None for run in runs])
-    table = np.array([run.source.startswith(_TABLE_5) for run in runs])
-    llama = np.array([named("Llama-3.1 405B stage")(run) for run in runs])
-    parts = [
-        ("in sample", calibration.inside),
-        ("source left out", calibration.left),
-        ("constant MFU", calibration.plain),
-    ]
-    for how, errors in parts:
-        yield score(f"all, {how}", errors)
-        yield score(f"dense, {how}", errors[~mixed])
-        yield score(f"mixtures, {how}", errors[mixed])
-        yield score(f"with a state, {how}", errors[states])
-    for how, errors in parts[:2]:
-        yield score(f"Korthikanti Table 5, {how}", errors[table])
-        yield score(f"Llama 3 405B, {how}", errors[llama])
-        for name in ("Grok1", "Llama 4 Maverick"):
-            yield score(f"{name}, {how}", errors[np.array([named(name)(run) for run in runs])])
+    parts: Mapping[str, Callable[[StepRun], bool]] = {
+        "all": lambda _: True,
+        "dense": lambda run: not run.mixture,
+        "mixtures": lambda run: run.mixture,
+        "with a state": lambda run: run.spec.mixer is not None,
+        "Korthikanti Table 5": lambda run: run.source.startswith("arXiv:2205.05198 Table 3 + Table 5"),
+        "Llama 3 405B": lambda run: run.name.startswith("Llama-3.1 405B stage"),
+        "Llama 4 Maverick": lambda run: run.name.startswith("Llama 4 Maverick"),
+    }
+    ways = {"in sample": calibration.inside, "source left out": calibration.left, "constant MFU": calibration.plain}
+    for (how, errors), (name, among) in itertools.product(ways.items(), parts.items()):
+        yield score(f"{name}, {how}", errors[np.array([among(run) for run in runs])])
 
 
 def lines_of(calibration: Calibration) -> Iterator[str]:

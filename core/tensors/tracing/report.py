@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from core.limits import limit
+from core.limits import cached, limit
 from core.messages import message
 from core.tensors.layout import TensorLayout, bounds
 from core.tensors.parsing.asked import Asked
 from core.tensors.tracing.reasons import fixes, reason, view_verdict
 from core.tensors.tracing.refusals import error_reason, refused_view
-from core.tensors.tracing.steps import Fact, Parameter, Row, Trace, TraceStep, Unread
+from core.tensors.tracing.steps import CallRow, Fact, Parameter, Trace, TraceStep, Unread
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -53,7 +52,7 @@ def trace_of(
     return reader.trace(tuple(asked), tuple(notes), stopped)
 
 
-@cache
+@cached("results_kept")
 def _checked(kind: type[Any]) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
@@ -148,7 +147,7 @@ class _Report:
 
     def _row(self, event: Event) -> None:
         """Add a step: of a tensor that a call gave or wrote, or of a call that torch refused."""
-        row: Row = _checked(Row).validate_python(event)
+        row: CallRow = _checked(CallRow).validate_python(event)
         for layout in (row.layout, *(piece.layout for piece in row.pieces)):
             sizes = (*layout.shape, *layout.stride, layout.offset)
             if min(sizes) < 0 or len(sizes) > 129 or math.prod(max(size, 1) for size in layout.shape) >= 1 << 60:
@@ -168,7 +167,7 @@ class _Report:
         total = 0 if start else max(row.bytes_asked, row.bytes_kept)
         inputs = self._steps(row.inputs)
         step = TraceStep(
-            **_fields(row, [one.name for one in fields(Row) if one.name not in ("inputs", "changed", "storage")]),
+            **_fields(row, [one.name for one in fields(CallRow) if one.name not in ("inputs", "changed", "storage")]),
             number=len(self.steps),
             inputs=inputs,
             changed=self._steps(row.changed),
@@ -252,5 +251,5 @@ class _Report:
         )
 
 
-def _fields(row: Row, names: Sequence[str]) -> dict[str, Any]:
+def _fields(row: CallRow, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}

@@ -96,7 +96,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CallRow:
     """What the process that ran a program reports of one call; sizes, strides and offsets in elements.
 
     kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
@@ -169,7 +169,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceStep(Row):
+class TraceStep(CallRow):
     """One step of a trace: a row whose inputs and storages are those of the trace, and what follows from it.
 
     number: of the step; storage: by first appearance, 0 is that of x. bytes_allocated: new storage this step keeps; 0

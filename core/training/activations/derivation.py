@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,20 +12,15 @@ from core.models.spec import TransformerSpec
 from core.training.activations.operations import kept_by_operation
 from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import (
-    Amounts,
     Bytes,
-    Widths,
+    StepSettings,
     in_flight,
     logit_width,
-    rank_tokens_of,
-    routed_load,
     shared_out,
     stage_activation_bytes,
 )
 from core.training.activations.tensors import (
-    Implementation,
     LayerKind,
-    Loss,
     SavedTensor,
     in_flight_interleaved,
     in_flight_plain,
@@ -34,81 +30,68 @@ from core.training.activations.tensors import (
     stage_bytes,
     ways,
 )
-from core.training.layout import Counts, Layout, Recompute, layers_of, modules_of, way_of
+from core.training.layout import Layout, Recompute, layers_of, modules_of, way_of
 
 
 def tensor_bytes(
-    spec: TransformerSpec,
-    implementation: Implementation,
-    layout: Layout,
-    seq_len: Counts,
-    *,
-    kind: LayerKind = "dense",
-    width: int = 2,
-    residual: int | None = None,
-    imbalance: Amounts = 1.0,
-    capacity: Amounts = 0.0,
+    spec: TransformerSpec, layout: Layout, step: StepSettings, kind: LayerKind = "dense"
 ) -> tuple[tuple[SavedTensor, Bytes], ...]:
     """The tensors that one layer saves with their bytes on one rank; they sum to `layer_activation_bytes`.
 
     For one way of recomputing: ``layout.recompute`` is a single number. What it drops is left out; where some layers
     alone compute again they are those of one that does.
     """
-    rows: list[tuple[SavedTensor, Bytes]] = []
-    load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
-    for tensor in _kept(spec, implementation, kind, (width, residual), layout):
-        spread = ways(tensor.split, layout.tensor, layout.sequence_parallel)
-        elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
-        rows.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
-    return tuple(rows)
+    tokens = step.rank_tokens(layout)
+    return tuple(
+        (tensor, saved_bytes.over(tokens=tokens, **_factors(tensor, layout, step)))
+        for tensor in _kept(spec, layout, step, kind)
+    )
 
 
-def _kept(
-    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, widths: Widths, layout: Layout
-) -> tuple[SavedTensor, ...]:
+def _factors(tensor: SavedTensor, layout: Layout, step: StepSettings) -> dict[str, Any]:
+    """What its tokens are multiplied by."""
+    elements = tensor.elements * (step.seq_len if tensor.per_key else 1)
+    elements = elements * step.routed_load(layout) if tensor.routed else elements
+    spread = ways(tensor.split, layout.tensor, layout.sequence_parallel)
+    return {"elements": elements, "each": tensor.each, "spread": spread}
+
+
+def _kept(spec: TransformerSpec, layout: Layout, step: StepSettings, kind: LayerKind) -> tuple[SavedTensor, ...]:
     """The tensors that the layout's recomputation leaves, at the size in which it leaves them."""
-    recompute, (width, residual) = int(way_of(layout.recompute)), widths
+    recompute, how = int(way_of(layout.recompute)), step.implementation
     if recompute == Recompute.PER_OPERATION:
-        per_operation = kept_by_operation(spec, implementation, kind, *widths)
+        per_operation = kept_by_operation(spec, how, kind, step.width, step.residual)
         there = ((tensor.tensor, tensor.present(layout)) for tensor in per_operation)
         return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
         together = max(1, -int(layers_of(layout.recompute)))
-        return (SavedTensor("layer input", "norms", spec.stream_width / together, residual or width, "sequence"),)
-    tensors = saved_tensors(spec, implementation, kind, width=width, residual=residual)
-    modules = int(modules_of(layout.recompute, flash=implementation.flash))
+        return (SavedTensor("layer input", "norms", spec.stream_width / together, step.stream, "sequence"),)
+    modules = int(modules_of(layout.recompute, flash=how.flash))
+    tensors = saved_tensors(spec, how, kind, width=step.width, residual=step.residual)
     left = ((tensor, tensor.kept if tensor.by & modules else 1.0) for tensor in tensors)
     return tuple(replace(tensor, each=tensor.each * kept) for tensor, kept in left if kept)
 
 
 def explain_stage(
     spec: TransformerSpec,
-    implementation: Implementation,
     layout: Layout,
-    seq_len: int,
+    step: StepSettings,
     *,
     stage: int = 0,
     layers: tuple[float, float] | None = None,
-    width: int = 2,
-    residual: int | None = None,
-    loss: Loss | None = None,
-    chunks: int = 1,
-    imbalance: float = 1.0,
-    capacity: float = 0.0,
 ) -> tuple[Explanation, ...]:
     """The steps to one plan's `stage_activation_bytes`: each tensor of a layer, micro-batches, stage and logits.
 
     layers: as there. Where a model has dense layers and layers with experts, the tensors are those of the latter.
     """
     kind: LayerKind = "experts" if spec.moe_layers else "dense"
-    tokens = rank_tokens.explain(micro_batch=int(layout.micro_batch), seq_len=seq_len, context=int(layout.context))
+    tokens = rank_tokens.explain(
+        micro_batch=int(layout.micro_batch), seq_len=int(step.seq_len), context=int(layout.context)
+    )
     explanations = [tokens]
-    load = float(routed_load(layout, imbalance, capacity))
-    for tensor in _kept(spec, implementation, kind, (width, residual), layout):
-        elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
-        spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel))
-        explanation = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
-        explanations.append(explanation.about(tensor.name))
+    for tensor in _kept(spec, layout, step, kind):
+        factors = {name: float(value) for name, value in _factors(tensor, layout, step).items()}
+        explanations.append(saved_bytes.explain(tokens=tokens.value, **factors).about(tensor.name))
     flying = float(in_flight(layout, stage))
     pipeline, interleave = int(layout.pipeline), int(layout.interleave)
     if interleave > 1:
@@ -117,26 +100,13 @@ def explain_stage(
         scheduled = in_flight_plain.explain(pipeline=pipeline, stage=stage)
     if scheduled.value == flying:  # a step may have fewer
         explanations.append(scheduled)
-    activations = stage_activation_bytes(
-        spec,
-        implementation,
-        layout,
-        seq_len,
-        stage=stage,
-        layers=layers,
-        width=width,
-        residual=residual,
-        loss=loss,
-        chunks=chunks,
-        imbalance=imbalance,
-        capacity=capacity,
-    )
+    activations = stage_activation_bytes(spec, layout, step, stage=stage, layers=layers)
     stacked = float(sum(shared_out(spec, layout) if layers is None else layers))
     layer = float(activations.layers) / (stacked * flying)
     explanations.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
-        vocab = spec.vocab * (1 + spec.mtp_modules)
-        each = float(logit_width(loss or implementation.loss, width, layout.tensor, spec.vocab))
+        each = float(logit_width(step.loss or step.implementation.loss, step.width, layout.tensor, spec.vocab))
+        vocab, chunks = spec.vocab * (1 + spec.mtp_modules), int(step.chunks)
         explanations.append(
             logits_bytes.explain(tokens=tokens.value, vocab=vocab, each=each, tensor=int(layout.tensor), chunks=chunks)
         )

@@ -10,6 +10,7 @@ rotation, gates, the other products, the router, and routed experts, whose group
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from operator import mul
 from typing import Any
@@ -35,7 +36,7 @@ from core.models.operation import (
 )
 from core.models.operation import Split as ModelSplit
 from core.models.operations import collapse_streams, operations
-from core.models.spec import TransformerSpec, modelled
+from core.models.spec import Kept, TransformerSpec, modelled
 from core.training.activations.tensors import (
     DELTA_CHUNK,
     FP32,
@@ -48,7 +49,7 @@ from core.training.activations.tensors import (
     written_as_gpt2,
 )
 from core.training.layout import MODULES, LayerModule
-from core.training.trained import CLASSES, most_ranks
+from core.training.trained import class_of, most_ranks
 
 _INDEX = 8
 _MASK = 1
@@ -108,6 +109,9 @@ def saved_tensors(
     residual: of the residual stream; wider than that under autocast, where products cast what they read. None: as wide.
     """
     saved = _Saved(modelled(spec), implementation, width, residual or width, layer_operations(spec, kind))
+    if spec.kept and implementation.written_out and not implementation.partly:
+        flash = implementation.flash
+        return tuple(_as_recorded(one, width) for one in spec.kept if one.part != "keys" or not flash)
     if (partly := implementation.partly) is None:
         return saved.tensors()
     added = (
@@ -205,7 +209,7 @@ class _Saved:
 
     def norm(self, op: Op) -> None:
         """Its input; written out, an RMSNorm keeps a copy in fp32 and the normed value before the gain in its place."""
-        (x,), name = op.reads, _NAMES.get(op.name) or CLASSES[op.name]
+        (x,), name = op.reads, _NAMES.get(op.name) or class_of(op.name)
         given = self.residual if x.stream else self.width
         if not self.how.written_out or self.spec.norm != "rmsnorm":
             self.keep(x, op, f"{name} input", each=given, part=part_of(op))
@@ -232,7 +236,7 @@ class _Saved:
         maker = self.maker.get(x)
         normed = maker if isinstance(maker, Norm) else None
         name = (
-            f"{_NAMES.get(normed.name) or CLASSES[normed.name]} output"
+            f"{_NAMES.get(normed.name) or class_of(normed.name)} output"
             if normed
             else f"{part_of(op)} input"
             if x.stream
@@ -291,9 +295,10 @@ class _Saved:
 
     def multiply(self, op: Op) -> None:
         """Both factors; one kernel for a gate computes the activation function again."""
-        for x in op.reads:
+        wide = [x for x in op.reads if x.width == op.makes[0].width] or op.reads
+        for x in wide:
             maker = self.maker.get(x)
-            if x.width == op.makes[0].width and (self.how.written_out or not isinstance(maker, Activation)):
+            if self.how.written_out or not isinstance(maker, Activation):
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
                 square = isinstance(maker, AttentionCore) and not self.how.flash
                 share = self.trained("self_attn.o_proj") if square else 1
@@ -310,7 +315,7 @@ class _Saved:
 
     def trained(self, weight: str) -> float:
         """The share of layers in which the gradient of a weight, or an adapter, reads what the weight multiplies."""
-        return self.how.partly.read_share(CLASSES[weight]) if self.how.partly else 1
+        return self.how.partly.read_share(class_of(weight)) if self.how.partly else 1
 
     def modules(self, x: Tensor, op: Op) -> LayerModule:
         """The modules whose recomputation regenerates a tensor for ``op``."""
@@ -324,7 +329,7 @@ class _Saved:
     def name(self, x: Tensor) -> str:
         """The displayed name of a tensor."""
         inside = _NETWORK[self.spec.glu].get(x.name.rpartition(".")[2])
-        return _NAMES.get(x.name) or (owner_of(x) + inside if inside else CLASSES.get(x.name, x.name))
+        return _NAMES.get(x.name) or (owner_of(x) + inside if inside else class_of(x.name))
 
     def source(self, x: Tensor) -> Tensor:
         """The tensor that ``x`` is a part of, or ``x`` itself."""
@@ -381,3 +386,20 @@ def part_of(op: Op) -> Part:
 def owner_of(x: Tensor) -> str:
     """The experts that a tensor of a feed-forward network belongs to, as the first words of its name."""
     return "experts’ " if x.split == "expert tensor" else "shared experts’ " if "moe" in x.modules else ""
+
+
+_RECORDED: Mapping[str, tuple[str, Part, LayerModule]] = {
+    "norms": ("recorded in norms", "norms", LayerModule.NORMS),
+    "attention": ("recorded in attention", "attention", NOTHING),
+    "keys": ("recorded scores", "attention", LayerModule.CORE),
+    "network": ("recorded in networks", "feed-forward", LayerModule.NETWORK | LayerModule.MIXTURE),
+}
+"""Part of a layer → name, part, and the modules whose recomputation drops what it saves."""
+
+
+def _as_recorded(one: Kept, width: int) -> SavedTensor:
+    """What was recorded of a model that ran, of which no more is known than its part of the layer."""
+    name, part, by = _RECORDED[one.part]
+    name, each = (f"{name}, in fp32", FP32) if one.wide else (name, width)
+    split: Split = "sequence" if one.part == "norms" else math.inf
+    return SavedTensor(name, part, one.elements, each, split, by, per_key=one.part == "keys")

@@ -6,7 +6,7 @@ Everything takes numbers or integer arrays that broadcast, and gives float64 arr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from core.training.activations.saved import final_tensors, saved_tensors
 from core.training.activations.tensors import (
     COMPILED_WHOLE,
     FP32,
+    FUSED,
     HF_EAGER,
     LOGITS_KEPT,
     Implementation,
@@ -48,6 +49,8 @@ from core.training.layout import (
     share_again,
     way_of,
 )
+from core.training.precision import PrecisionPolicy
+from core.training.trained import EVERYTHING, Trained
 
 Amounts: TypeAlias = "float | npt.NDArray[Any]"
 """Numbers, whole or not, or arrays of them that broadcast."""
@@ -78,8 +81,43 @@ def routed_load(layout: Layout, imbalance: Amounts = 1.0, capacity: Amounts = 0.
     return np.asarray(np.where(np.asarray(capacity) > 0, np.minimum(load, capacity), load), dtype=np.float64)
 
 
-Widths: TypeAlias = tuple[int, "int | None"]
-"""Bytes of an element of the format computed in, and of the residual stream: None where that is as wide."""
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """How one step is computed, as far as its activations depend on it.
+
+    width: bytes of an element of the format computed in. residual: of the residual stream, None where that is as wide.
+    loss, chunks: how cross-entropy is worked out, None as the implementation does, and in how many pieces. imbalance,
+    capacity: see `routed_load`.
+    """
+
+    seq_len: Counts
+    implementation: Implementation = FUSED
+    width: int = 2
+    loss: Loss | None = None
+    chunks: Counts = 1
+    imbalance: Amounts = 1.0
+    capacity: Amounts = 0.0
+    residual: int | None = None
+
+    def under(self, policy: PrecisionPolicy, trained: Trained = EVERYTHING) -> StepSettings:
+        """The same in the types of a policy, or in those that frozen weights are computed in."""
+        if trained.everything:
+            return replace(self, width=int(policy.activations.bytes), residual=int(policy.residual.bytes))
+        computed = trained.computed
+        return replace(self, width=min(computed, int(policy.activations.bytes)), residual=computed)
+
+    @property
+    def stream(self) -> int:
+        """Bytes of an element of the residual stream."""
+        return self.residual or self.width
+
+    def rank_tokens(self, layout: Layout) -> Bytes:
+        """Tokens of one micro-batch on one rank."""
+        return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=self.seq_len, context=layout.context)
+
+    def routed_load(self, layout: Layout) -> Bytes:
+        """Tokens that the busiest rank's experts work on, over their even share."""
+        return routed_load(layout, self.imbalance, self.capacity)
 
 
 _WHOLE = (LayerModule.CORE, LayerModule.NETWORK, LayerModule.MIXTURE)
@@ -120,119 +158,92 @@ def _sums(
 
 
 def layer_activation_bytes(
-    spec: TransformerSpec,
-    implementation: Implementation,
-    layout: Layout,
-    seq_len: Counts,
-    *,
-    kind: LayerKind = "dense",
-    width: int = 2,
-    residual: int | None = None,
-    imbalance: Amounts = 1.0,
-    capacity: Amounts = 0.0,
+    spec: TransformerSpec, layout: Layout, step: StepSettings, kind: LayerKind = "dense"
 ) -> Bytes:
     """Bytes that one layer saves of one micro-batch on one rank, as ``layout`` splits and recomputes it.
 
-    kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
-    residual: of the residual stream, as `saved_tensors` has it.  imbalance, capacity: see `routed_load`.  Full
-    recomputation keeps the layer's input only, or of so many layers the first one's; per-operation what
-    `kept_by_operation` names. Layers that compute nothing again are none of them.
+    kind: "experts" for a layer with a mixture of experts. Full recomputation keeps the layer's input only, or of so
+    many layers the first one's; per-operation what `kept_by_operation` names. Layers that compute nothing again are
+    none of them.
     """
-    load = routed_load(layout, imbalance, capacity)
-    per_token = _left_per_token(spec, implementation, layout, seq_len, kind, (width, residual), load)
-    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=per_token, each=1, spread=1)
+    per_token = _LayerBytes(spec, layout, step, kind).left()
+    return saved_bytes.over(tokens=step.rank_tokens(layout), elements=per_token, each=1, spread=1)
 
 
-def recorded_ratio(spec: TransformerSpec, recorded: int) -> float:
-    """Bytes that all layers of ``spec`` save of the batch that is recorded of a built model, over those recorded."""
-    sequences, seq_len = BATCH
+_ALIKE = 0.02
+"""Share by which saved bytes may differ from those that were recorded."""
+
+
+def eager_bytes(spec: TransformerSpec, layout: Layout, seq_len: int) -> float:
+    """Bytes that all layers save where each operation of transformers runs by itself, in 16 bits."""
     kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
-    layout = Layout(micro_batch=sequences)
-    return sum(
-        layers * float(layer_activation_bytes(spec, HF_EAGER, layout, seq_len, kind=kind, width=FP32))
-        for kind, layers in kinds
-        if layers
-    ) / max(1, recorded)
+    step = StepSettings(seq_len, HF_EAGER)
+    return sum(layers * float(layer_activation_bytes(spec, layout, step, kind)) for kind, layers in kinds if layers)
 
 
-def _saved_per_token(
-    spec: TransformerSpec,
-    implementation: Implementation,
-    layout: Layout,
-    seq_len: Counts,
-    kind: LayerKind,
-    widths: Widths,
-    load: Bytes,
-    again: Any,
-) -> Any:
-    """Bytes per token that one layer saves. again: flags of the modules that are computed again."""
-    (first, *others) = (set(np.ravel(again).tolist()) - {0}) or {0}
-    one = (spec, implementation, layout, seq_len, kind, widths, load)
-    total = _saved_beside(*one, first, (np.asarray(again) != first) * 1.0 if first else 1.0)
-    for other in others:
-        total = pick(again == other, _saved_beside(*one, other, 0.0), total)
-    return total
+def settled(spec: TransformerSpec) -> TransformerSpec:
+    """Return ``spec`` without what was recorded of a built model, where its own operations save as much within 2%."""
+    sequences, seq_len = BATCH
+    plain = replace(spec, kept=())
+    ours, recorded = (eager_bytes(one, Layout(micro_batch=sequences), seq_len) for one in (plain, spec))
+    return plain if abs(ours / recorded - 1) <= _ALIKE else spec
 
 
-def _saved_beside(
-    spec: TransformerSpec,
-    implementation: Implementation,
-    layout: Layout,
-    seq_len: Counts,
-    kind: LayerKind,
-    widths: Widths,
-    load: Bytes,
-    modules: int,
-    keeps: Any,
-) -> Any:
-    """The same with one set of modules. keeps: share of what they drop, 1 where they are not done again."""
+class _LayerBytes:
+    """Bytes per token that one layer keeps on one rank."""
 
-    def worth(pair: tuple[float, float]) -> Any:
-        return pair[0] + pair[1] * keeps if pair[1] else pair[0]
+    def __init__(self, spec: TransformerSpec, layout: Layout, step: StepSettings, kind: LayerKind) -> None:
+        self.spec, self.layout, self.step, self.kind = spec, layout, step, kind
+        self.load = step.routed_load(layout)
 
-    total: Any = 0.0
-    for sums in _sums(spec, implementation, kind, *widths, modules):
-        here = worth(sums.plain)
-        if any(sums.per_key):
-            here = here + worth(sums.per_key) * seq_len
-        if any(sums.routed):
-            here = here + worth(sums.routed) * load * (_tokens_gathered(layout) if sums.split == "sequence" else 1.0)
-        total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel)
-    return total
+    def saved(self, again: Any = None) -> Any:
+        """What it saves. again: flags of the modules that are computed again, None for those of the layout."""
+        if again is None:
+            again = modules_of(self.layout.recompute, flash=self.step.implementation.flash)
+        (first, *others) = (set(np.ravel(again).tolist()) - {0}) or {0}
+        total = self._with(first, (np.asarray(again) != first) * 1.0 if first else 1.0)
+        for other in others:
+            total = pick(again == other, self._with(other, 0.0), total)
+        return total
+
+    def _with(self, modules: int, keeps: Any) -> Any:
+        """The same with one set of modules. keeps: share of what they drop, 1 where they are not done again."""
+
+        def worth(pair: tuple[float, float]) -> Any:
+            return pair[0] + pair[1] * keeps if pair[1] else pair[0]
+
+        total: Any = 0.0
+        step, layout = self.step, self.layout
+        for sums in _sums(self.spec, step.implementation, self.kind, step.width, step.residual, modules):
+            here = worth(sums.plain)
+            if any(sums.per_key):
+                here = here + worth(sums.per_key) * step.seq_len
+            if any(sums.routed):
+                gathered = _tokens_gathered(layout) if sums.split == "sequence" else 1.0
+                here = here + worth(sums.routed) * self.load * gathered
+            total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel)
+        return total
+
+    def left(self, saved: Any = None) -> Bytes:
+        """What it keeps, whatever is recomputed. saved: `saved`, where it is known."""
+        layout, step = self.layout, self.step
+        recompute, saved = way_of(layout.recompute), self.saved() if saved is None else saved
+        together = np.maximum(1, -layers_of(layout.recompute))
+        left = pick(recompute == Recompute.FULL, _input_per_token(self.spec, layout, step.stream) / together, saved)
+        if np.any(recompute == Recompute.PER_OPERATION):
+            per_operation: Any = 0.0
+            for tensor in kept_by_operation(self.spec, step.implementation, self.kind, step.width, step.residual):
+                size = tensor.present(layout) * float(tensor.tensor.elements * tensor.tensor.each)
+                spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel)
+                per_operation = per_operation + size * (self.load if tensor.tensor.routed else 1) / spread
+            left = pick(recompute == Recompute.PER_OPERATION, per_operation, left)
+        return np.asarray(left, dtype=np.float64)
 
 
 def _tokens_gathered(layout: Layout) -> Any:
     """How many ranks' tokens an expert's ranks gather, where each of them has part of the expert alone."""
     apart = (np.asarray(layout.sequence_parallel) > 0) & layout.sends_tokens
     return pick(apart, layout.expert_split, 1.0) if np.any(np.greater(layout.expert_tensor, 0)) else 1.0
-
-
-def _left_per_token(
-    spec: TransformerSpec,
-    implementation: Implementation,
-    layout: Layout,
-    seq_len: Counts,
-    kind: LayerKind,
-    widths: Widths,
-    load: Bytes,
-    saved: Any = None,
-) -> Bytes:
-    """Bytes per token that one layer keeps, whatever is recomputed. saved: `_saved_per_token`, where it is known."""
-    recompute = way_of(layout.recompute)
-    if saved is None:
-        modules = modules_of(layout.recompute, flash=implementation.flash)
-        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, modules)
-    width, residual = widths
-    together = np.maximum(1, -layers_of(layout.recompute))
-    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width) / together, saved)
-    if np.any(recompute == Recompute.PER_OPERATION):
-        per_operation: Any = 0.0
-        for tensor in kept_by_operation(spec, implementation, kind, *widths):
-            size = tensor.present(layout) * float(tensor.tensor.elements * tensor.tensor.each)
-            spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel)
-            per_operation = per_operation + size * (load if tensor.tensor.routed else 1) / spread
-        left = pick(recompute == Recompute.PER_OPERATION, per_operation, left)
-    return np.asarray(left, dtype=np.float64)
 
 
 def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
@@ -255,11 +266,6 @@ def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layou
         op.kv_heads * (op.key_dim + op.value_dim) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores
     ]
     return (context > 1) * context * (width * reduce(np.maximum, keys, 0))
-
-
-def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
-    """Tokens of one micro-batch on one rank."""
-    return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=seq_len, context=layout.context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,28 +297,18 @@ class StageActivations:
 
 def stage_activation_bytes(
     spec: TransformerSpec,
-    implementation: Implementation,
     layout: Layout,
-    seq_len: Counts,
+    step: StepSettings,
     *,
     stage: Counts = 0,
     layers: tuple[Amounts, Amounts] | None = None,
-    width: int = 2,
-    residual: int | None = None,
-    loss: Loss | None = None,
-    chunks: Counts = 1,
-    imbalance: Amounts = 1.0,
-    capacity: Amounts = 0.0,
 ) -> StageActivations:
     """Activations of pipeline stage ``stage`` (0 the first, ``layout.pipeline - 1`` the last) on its busiest rank.
 
     layers: dense layers and layers with experts of the stage; without it those of a fullest one, mixed as in the model.
     Multi-token prediction modules are further layers of the last stage, each with logits of its own.
-    loss, chunks: how cross-entropy is worked out, None as the implementation does, and in how many pieces.
-    width, residual, imbalance, capacity: as in `layer_activation_bytes`.
     """
-    stream, widths = residual or width, (width, residual)
-    load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
+    implementation, width, stream, tokens = step.implementation, step.width, step.stream, step.rank_tokens(layout)
     flying, alone = in_flight(layout, stage), bool(np.any(np.equal(layout.micro_batches, 1)))
     way, modules = way_of(layout.recompute), modules_of(layout.recompute, flash=implementation.flash)
     full, mixed_in = way == Recompute.FULL, way == Recompute.PER_OPERATION
@@ -334,18 +330,18 @@ def stage_activation_bytes(
     )
     for kind, there, on_stage in kinds:
         if there:
-            one = (spec, implementation, layout, seq_len, kind, widths, load)
-            saved = _saved_per_token(*one, modules)
-            topmost = _left_per_token(*one, saved)
+            layer = _LayerBytes(spec, layout, step, kind)
+            saved = layer.saved(modules)
+            topmost = layer.left(saved)
             if alone or np.any(share < 1):
-                each = _saved_per_token(*one, 0)
+                each = layer.saved(0)
                 most = np.maximum(most, each, dtype=np.float64)
                 once = once + on_stage * (1 - share) * (each - topmost)
             once = once + on_stage * topmost
             anew = np.where(full, together * saved - again, np.where(mixed_in, saved - topmost, 0.0))
             for module in _WHOLE:  # one module's tensors are all there while it is at work
                 if np.any(here := (way > Recompute.PER_OPERATION) & (modules & module > 0)):
-                    anew = np.maximum(anew, here * (_saved_per_token(*one, 0) - _saved_per_token(*one, int(module))))
+                    anew = np.maximum(anew, here * (layer.saved(0) - layer.saved(int(module))))
             largest = np.maximum(largest, anew, dtype=np.float64)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
 
@@ -358,15 +354,15 @@ def stage_activation_bytes(
         stacked = stacked + last * held(spec.mtp_modules, topmost)
     if implementation.offloads:  # two layers' worth is on its way
         stacked = np.minimum(stacked, 2.0 * held(1, topmost))
-    final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=residual))
-    loss = loss or implementation.loss
+    final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=step.residual))
+    loss = step.loss or implementation.loss
     each = logit_width(loss, width, layout.tensor, spec.vocab)
     logits = logits_bytes.over(
         tokens=tokens,
         vocab=spec.vocab * (1 + spec.mtp_modules),
         each=each,
         tensor=layout.tensor,
-        chunks=chunks,
+        chunks=step.chunks,
     )
     return StageActivations(
         layers=stacked,

@@ -16,11 +16,11 @@ from core.limits import cached
 from core.models.operation import WeightKind
 from core.models.spec import TransformerSpec
 from core.sources import CS336, ZERO
-from core.training.activations.stage import Amounts
-from core.training.activations.tensors import FP32, FUSED, Adapter, Implementation, Loss, PartlyTrained
+from core.training.activations.stage import StepSettings
+from core.training.activations.tensors import FP32, Adapter, Implementation, PartlyTrained
 from core.training.device.buffers import Piece, aligned, cut, pieces, sharded_bytes
 from core.training.device.ranks import TensorClass
-from core.training.layout import Counts, Degrees, Layout, degrees_of, pick
+from core.training.layout import Degrees, Layout, degrees_of, pick
 from core.training.memory import PARTS, StateBytes, bytes_per_parameter, states_per_parameter
 from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer, optimizer_state
 from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
@@ -129,7 +129,7 @@ def _class_of(tensor: ParameterTensor) -> TensorClass:
     if tensor.name.startswith("expert "):
         return "experts"
     normal = tensor.kind == "vector" and "norm" in tensor.name and not tensor.name.startswith("state")
-    return "norms" if normal else "layers"
+    return "norms" if normal or tensor.name == "vision tower" else "layers"
 
 
 def _partly_trained(
@@ -244,30 +244,6 @@ def partly_trained(spec: TransformerSpec, policy: PrecisionPolicy, trained: Trai
 
 def _is_logits(spec: TransformerSpec, base: ParameterTensor) -> bool:
     return base.kind == "head" or (spec.tied_head and base.name == "token embedding")
-
-
-@dataclass(frozen=True, slots=True)
-class StepSettings:
-    """How one step is computed, as far as its activations depend on it.
-
-    The fields are those of `stage_activation_bytes`.
-    """
-
-    seq_len: Counts
-    implementation: Implementation = FUSED
-    width: int = 2
-    loss: Loss | None = None
-    chunks: Counts = 1
-    imbalance: Amounts = 1.0
-    capacity: Amounts = 0.0
-    residual: int | None = None
-
-    def under(self, policy: PrecisionPolicy, trained: Trained = EVERYTHING) -> StepSettings:
-        """The same in the types of a policy, or in those that frozen weights are computed in."""
-        if trained.everything:
-            return replace(self, width=int(policy.activations.bytes), residual=int(policy.residual.bytes))
-        computed = trained.computed
-        return replace(self, width=min(computed, int(policy.activations.bytes)), residual=computed)
 
 
 def usual(policy: PrecisionPolicy | None, optimizer: Optimizer | None) -> tuple[PrecisionPolicy, Optimizer]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec, modelled
-from core.training.activations.stage import Amounts, StageActivations, stage_activation_bytes
+from core.training.activations.stage import Amounts, StageActivations, StepSettings, stage_activation_bytes
 from core.training.activations.tensors import FUSED, Implementation, Loss, PartlyTrained
 from core.training.device.buffers import (
     MEASURED,
@@ -31,12 +31,10 @@ from core.training.device.buffers import (
 )
 from core.training.device.inputs import (
     States,
-    StepSettings,
     in_parts,
     on_device,
     shared_over,
     states_of,
-    usual,
     written_under,
 )
 from core.training.device.ranks import (
@@ -56,8 +54,9 @@ from core.training.trained import EVERYTHING, Trained
 
 @dataclass(frozen=True)
 class Setup:
-    """What an account of one accelerator needs; the fields are those of `memory_per_device`.
+    """What an account of one accelerator needs.
 
+    loss: as the implementation does where it is None. imbalance, capacity: see `routed_load`.
     memory: bytes of one accelerator that can be used; NaN where unknown.
     Without slots, so that the account is worked out once.
     """
@@ -108,7 +107,9 @@ class Setup:
             capacity=self.capacity,
         ).under(self.policy, self.trained)
 
-    def account(self, layout: Layout, *, seq_len: Counts | None = None, stage: int | None = None) -> DeviceMemory:
+    def account(
+        self, layout: Layout, *, seq_len: Counts | None = None, stage: StageName | int | None = None
+    ) -> DeviceMemory:
         """What an accelerator of ``stage``, or the fullest one, holds under other layouts and sequence lengths, none of
         which is checked."""
         step = replace(self.step, seq_len=self.seq_len if seq_len is None else seq_len)
@@ -257,38 +258,6 @@ class StageParts:
         )
 
 
-def memory_per_device(
-    spec: TransformerSpec,
-    layout: Layout,
-    *,
-    seq_len: Counts,
-    policy: PrecisionPolicy | None = None,
-    optimizer: Optimizer | None = None,
-    implementation: Implementation = FUSED,
-    loss: Loss | None = None,
-    chunks: Counts = 1,
-    imbalance: Amounts = 1.0,
-    capacity: Amounts = 0.0,
-    runtime: Runtime = MEASURED,
-    stage: StageName | int | None = None,
-    trained: Trained = EVERYTHING,
-    in_backward: bool = False,
-    paged: bool = False,
-) -> DeviceMemory:
-    """Memory of one accelerator of ``stage``, or of the fullest one.
-
-    policy, optimizer: mixed bf16 with AdamW where they are None.  loss: as the implementation does where it is None.
-    Raises `LayoutError` for a layout that cannot be.
-    Layouts that are known to be sound go to `memory_over`.
-    """
-    check(spec, layout, seq_len)
-    policy, optimizer = usual(policy, optimizer)
-    implementation = written_under(implementation, spec, policy, trained)
-    step = StepSettings(seq_len, implementation, loss=loss, chunks=chunks, imbalance=imbalance, capacity=capacity)
-    states = states_of(optimizer, policy, spec, trained, in_backward=in_backward, paged=paged)
-    return memory_over(spec, layout, states, step.under(policy, trained), runtime=runtime, stage=stage)
-
-
 def width_of(policy: PrecisionPolicy) -> int:
     """Bytes of an activation: those of the type that most of them are saved in."""
     return int(policy.activations.bytes)
@@ -372,24 +341,6 @@ def _fullest(
     return DeviceMemory(**{name: chosen(row) for name, row in rows.items()})
 
 
-def activations_of(spec: TransformerSpec, degrees: Degrees, step: StepSettings, stage: Stage) -> StageActivations:
-    """Activations of stages, by what they are for."""
-    return stage_activation_bytes(
-        spec,
-        step.implementation,
-        degrees,
-        step.seq_len,
-        stage=stage.index,
-        layers=(stage.layers - stage.moe_layers, stage.moe_layers),
-        width=step.width,
-        residual=step.residual,
-        loss=step.loss,
-        chunks=step.chunks,
-        imbalance=step.imbalance,
-        capacity=step.capacity,
-    )
-
-
 def rank_of(
     spec: TransformerSpec, degrees: Degrees, which: tuple[StageName | int, ...]
 ) -> tuple[Stage, RankParameters]:
@@ -426,14 +377,14 @@ def parts_of(
     waiting = waiting_bytes(rank, degrees, gradient, regathers=again)
     gathered = gathered_bytes(rank, degrees, states.gathered, runtime, states.ends, regathers=again)
     made, casts = cast_bytes(rank, degrees, states.cast, stages.layers, experts=not step.implementation.grouped_experts)
-    pooled = has_pool(degrees)
+    pooled, layers = has_pool(degrees), (stages.layers - stages.moe_layers, stages.moe_layers)
     tied = spec.tied_head * (degrees.zero < 2) * (degrees.pipeline == 1)
     return StageParts(
         parameters=part("parameters"),
         gradients=part("gradients"),
         master_weights=part("master"),
         optimizer_state=part("optimizer"),
-        activations=activations_of(spec, degrees, step, stages),
+        activations=stage_activation_bytes(spec, degrees, step, stage=stages.index, layers=layers),
         gathered=gathered + states.one_gradient,
         made=made,
         casts=casts,

@@ -218,17 +218,10 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         explanations.append(step.about(name))
     explanations += explain_stage(
         setup.spec,
-        setup.step.implementation,
         setup.layout,
-        setup.seq_len,
+        setup.step,
         stage=int(memory.stage),
         layers=(layers - experts_layers, experts_layers),
-        width=setup.step.width,
-        residual=setup.step.residual,
-        loss=setup.loss,
-        chunks=setup.chunks,
-        imbalance=float(np.max(setup.imbalance)),
-        capacity=float(np.max(setup.capacity)),
     )
     groups = float(process_groups(degrees))
     explanations.append(

@@ -14,7 +14,7 @@ import numpy as np
 
 from core.formula import Source, formula
 from core.limits import cached
-from core.models.operation import Norm, Op, Split, Weight
+from core.models.operation import Norm, Op, Split, Tower, Weight
 from core.models.operations import operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import count
@@ -182,7 +182,7 @@ def _place(op: Op, weight: Weight) -> str:
     """Return what a weight belongs to: a kind of layer, its norms, its routed experts, or a part of either end."""
     if weight.split.startswith("expert"):
         return f"{op.block} experts"
-    if isinstance(op, Norm) and op.block not in ("mixer", "mtp"):
+    if isinstance(op, Norm | Tower) and op.block not in ("mixer", "mtp"):
         return f"{op.block} norms"
     if op.block == "head":
         return f"head {weight.kind}"

@@ -14,16 +14,12 @@ from core.benchmark.roofline import Roof, placed_points
 from core.messages import message
 from core.views.benchmark.charts import rate_title
 from core.views.benchmark.text import rate_of
-from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks
-from core.views.common.dot_labels import Boxes, label_dots, text_box
+from core.views.common.chart import Figure, as_typed, axis, figure, label, log_axis, marks, part_labels
 from core.views.common.palette import Palette
 
 _HEIGHT = 440
 _PLOT = 379.0
 """Pixels of the height that are within the axes."""
-
-_RAISED = 10.0
-"""Pixels from the height of a text that stands on it to the text's middle."""
 
 
 def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure:
@@ -63,10 +59,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
         hovermode="closest",
         xaxis=log_axis(palette, message("roofline.chart.x"), low, high, fixedrange=True, dtick=1),
         yaxis=axis(palette, rate_title(()), type="log", range=y_range, fixedrange=True, tickformat="~s"),
-        annotations=[
-            *roofs,
-            *_names(palette, points, ([math.log10(low), math.log10(high)], y_range), roofs),
-        ],
+        annotations=[*roofs, *_names(palette, points, _PLOT / (y_range[1] - y_range[0]))],
     )
 
 
@@ -81,23 +74,12 @@ def _dots(points: Sequence[Point], symbol: str, colour: str, palette: Palette) -
     return marks("markers", [p.flop / p.bytes for p in points], [p.rate for p in points], hover, marker=marker)
 
 
-def _names(
-    palette: Palette, points: Sequence[Point], axes: Sequence[Sequence[float]], others: Sequence[Figure]
-) -> list[Figure]:
-    """The names of the dots, as many as fit. axes: their ends. others: annotations that are there already."""
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        share, up = ((v - low) / (high - low) for v, (low, high) in zip((x, y), axes, strict=True))
-        return share, up * _PLOT
-
-    at = [(math.log10(p.flop / p.bytes), math.log10(p.rate)) for p in points]
-    taken: list[Boxes] = []
-    for note in others:
-        share, up = place(note["x"], note["y"])
-        taken.append(text_box(note["text"], share, note["xshift"], up + _RAISED, note["font"]["size"], -1.0))
-    names = [
-        message("measure.chart.item", item=as_typed(p.item.name), variant=as_typed(p.item.label.split(", ")[0]))
-        for p in points
+def _names(palette: Palette, points: Sequence[Point], px_per_decade: float) -> list[Figure]:
+    """The name of each dtype and back end beside its fastest dot."""
+    best = {p.item.name: p for p in sorted(points, key=lambda p: p.rate)}
+    notes = [
+        label(palette, as_typed(name), x=math.log10(p.flop / p.bytes), y=math.log10(p.rate), xanchor="left", xshift=10)
+        for name, p in best.items()
     ]
-    labels = label_dots(palette, names, [place(*dot) for dot in at], _PLOT, taken)
-    return [note | {"x": x, "y": y} for note, (x, y) in zip(labels, at, strict=True) if note]
+    part_labels(notes, px_per_decade, 15)
+    return notes

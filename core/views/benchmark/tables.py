@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from core.benchmark.best import best_squares, is_spread, is_square, reversed_dtypes, sustained
+from core.benchmark.best import best_squares, is_spread, is_square, sustained
 from core.benchmark.datasheet import best_published, comparable_peak, datasheet_of, peak_of
 from core.benchmark.formulas import share_of_peak
 from core.benchmark.points import Kind, Point, clip
@@ -26,10 +26,8 @@ from core.units import (
     significant,
 )
 from core.views.benchmark.text import range_of
+from core.views.common.table import Table, table_of
 from core.wording import format_value, percent
-
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Headings, and rows of cells."""
 
 
 def rate_text(rate: float, dtype: str = "") -> str:
@@ -48,45 +46,33 @@ def _error_text(point: Point) -> str:
     return scientific(point.relative_error, 2) if point.relative_error else "0"
 
 
-def _used(headings: Sequence[Message], rows: Sequence[tuple[str, ...]]) -> Table:
+def _used(columns: Mapping[Message, Sequence[str]]) -> Table:
     """The columns that have a value."""
-    used = [i for i in range(len(headings)) if any(row[i] for row in rows)]
-    return tuple(headings[i] for i in used), [tuple(row[i] or "–" for i in used) for row in rows]
+    return table_of({heading: [cell or "–" for cell in cells] for heading, cells in columns.items() if any(cells)})
 
 
 def dtype_table(record: Record) -> Table:
     """Return each dtype at the square where it is fastest."""
-    sheet, bests, wrong = datasheet_of(record), best_squares(record), reversed_dtypes(record)
+    sheet, bests = datasheet_of(record), best_squares(record)
     base = next((p for p in bests if p.item.name == "fp32"), None)
-    headings = (
-        message("measure.table.dtype"),
-        message("measure.table.n"),
-        message("measure.table.rate"),
-        message("measure.table.range"),
-        message("measure.table.sustained"),
-        message("measure.table.share"),
-        message("measure.table.published"),
-        message("measure.table.fp32"),
-        message("measure.table.error"),
+    dtypes = [p.item.name for p in bests]
+    published = [share_of_peak(p.rate, best_published(sheet, p.item.name)) for p in bests]
+    long = [sustained(record.points, dtype) for dtype in dtypes]
+    return _used(
+        {
+            message("measure.table.dtype"): dtypes,
+            message("measure.table.n"): [format_exact(p.shape[0]) for p in bests],
+            message("measure.table.rate"): [rate_text(p.rate, p.item.name) for p in bests],
+            message("measure.table.range"): [format_value(*range_of(p)) for p in bests],
+            message("measure.table.sustained"): [
+                rate_text(one[-1].rate, one[-1].item.name) if one else "" for one in long
+            ],
+            message("measure.table.share"): [_share_text(record, p) for p in bests],
+            message("measure.table.published"): ["" if math.isnan(share) else percent(share) for share in published],
+            message("measure.table.fp32"): [_relative_text(p, base) for p in bests],
+            message("measure.table.error"): [_error_text(p) for p in bests],
+        }
     )
-    rows: list[tuple[str, ...]] = []
-    for p in bests:
-        dtype, long = p.item.name, sustained(record.points, p.item.name)
-        published = share_of_peak(p.rate, best_published(sheet, dtype))
-        rows.append(
-            (
-                dtype,
-                format_exact(p.shape[0]),
-                rate_text(p.rate, dtype),
-                format_value(*range_of(p)),
-                rate_text(long[-1].rate, dtype) if long else "",
-                _share_text(record, p),
-                "" if math.isnan(published) else percent(published),
-                _relative_text(p, base, inconsistent=dtype in wrong),
-                _error_text(p),
-            )
-        )
-    return _used(headings, rows)
 
 
 def _share_text(record: Record, p: Point) -> str:
@@ -100,44 +86,38 @@ def _share_text(record: Record, p: Point) -> str:
     return text.written(over) if share > 1 and isinstance(text, QuantityText) else text
 
 
-def _relative_text(p: Point, base: Point | None, *, inconsistent: bool) -> str:
+def _relative_text(p: Point, base: Point | None) -> str:
     """How fast a dtype is relative to fp32, where the runs of both agree well enough to say so."""
     if base is None or (p is not base and (is_spread(p) or is_spread(base))):
         return message("measure.table.unknown")
-    ratio = p.rate / base.rate
-    return message("measure.table.inconsistent", factor=ratio) if inconsistent else format_value(ratio, "factor")
+    return format_value(p.rate / base.rate, "factor")
 
 
 def points_table(points: Sequence[Point]) -> Table:
     """Return everything that was timed of a kind, in order."""
-    headings = (
-        message("measure.points.item"),
-        message("measure.points.variant"),
-        message("measure.points.time"),
-        message("measure.points.range"),
-        message("measure.points.rate"),
-        message("measure.points.bandwidth"),
-        message("measure.points.runs"),
-        message("measure.points.error"),
-        message("measure.points.memory"),
+    return _used(
+        {
+            message("measure.points.item"): [p.item.name for p in points],
+            message("measure.points.variant"): [_variant(p) for p in points],
+            message("measure.points.time"): [format_duration(p.median_s, 3) for p in points],
+            message("measure.points.range"): [format_value((p.p10_s, p.p90_s), "time") for p in points],
+            message("measure.points.rate"): [rate_text(p.rate, p.item.name) if p.flop else "" for p in points],
+            message("measure.points.bandwidth"): [bandwidth_text(p.bandwidth) if p.bytes else "" for p in points],
+            message("measure.points.runs"): [format_exact(p.runs) for p in points],
+            message("measure.points.error"): [_error_text(p) for p in points],
+            message("measure.points.memory"): [_memory_text(p.peak_memory_bytes) for p in points],
+        }
     )
-    return _used(headings, [_point_cells(p) for p in points])
 
 
-def _point_cells(p: Point) -> tuple[str, ...]:
+def _variant(p: Point) -> str:
     shape = "" if p.item.kind != "matmul" or is_square(p) else f", {' × '.join(f'{size:,}' for size in p.shape)}"
-    label, peak = p.item.label + shape, p.peak_memory_bytes
-    return (
-        p.item.name,
-        message("measure.points.sustained", item=label) if p.item.regime == "sustained" else label,
-        format_duration(p.median_s, 3),
-        format_value((p.p10_s, p.p90_s), "time"),
-        rate_text(p.rate, p.item.name) if p.flop else "",
-        bandwidth_text(p.bandwidth) if p.bytes else "",
-        format_exact(p.runs),
-        _error_text(p),
-        "" if peak is None else format_bytes(peak, system="binary", digits=3),
-    )
+    label = p.item.label + shape
+    return message("measure.points.sustained", item=label) if p.item.regime == "sustained" else label
+
+
+def _memory_text(size: float | None) -> str:
+    return "" if size is None else format_bytes(size, system="binary", digits=3)
 
 
 def missing_table(record: Record, kind: Kind) -> Table:
@@ -186,51 +166,32 @@ def _rate_cells(one: SelectedRate) -> tuple[str, str]:
 
 def step_table(steps: Sequence[PredictedMeasured]) -> Table:
     """Return the predicted and measured steps of a layer."""
-    headings = (
-        message("measure.step.heading"),
-        message("measure.step.predicted"),
-        message("measure.step.measured"),
-        message("measure.step.ratio"),
-        message("measure.step.memory_predicted"),
-        message("measure.step.memory_measured"),
-        message("measure.step.memory_ratio"),
+    peaks = [one.point.peak_memory_bytes for one in steps]
+    ratios = [percent(one.memory_ratio) if peak is not None else "" for one, peak in zip(steps, peaks, strict=True)]
+    return _used(
+        {
+            message("measure.step.heading"): [one.point.item.label for one in steps],
+            message("measure.step.predicted"): [format_duration(one.predicted.seconds, 3) for one in steps],
+            message("measure.step.measured"): [format_duration(one.point.median_s, 3) for one in steps],
+            message("measure.step.ratio"): [percent(one.time_ratio) for one in steps],
+            message("measure.step.memory_predicted"): [_memory_text(one.predicted.peak_bytes) for one in steps],
+            message("measure.step.memory_measured"): [_memory_text(peak) for peak in peaks],
+            message("measure.step.memory_ratio"): ratios,
+        }
     )
-    rows: list[tuple[str, ...]] = []
-    for one in steps:
-        peak = one.point.peak_memory_bytes
-        rows.append(
-            (
-                one.point.item.label,
-                format_duration(one.predicted.seconds, 3),
-                format_duration(one.point.median_s, 3),
-                percent(one.time_ratio),
-                format_bytes(one.predicted.peak_bytes, system="binary", digits=3),
-                "" if peak is None else format_bytes(peak, system="binary", digits=3),
-                "" if peak is None else percent(one.memory_ratio),
-            )
-        )
-    return _used(headings, rows)
 
 
 def roofline_table(record: Record, roof: Roof) -> Table:
     """Return every point of the roofline: its intensity, its rate, and the share of what the roof allows there."""
-    headings = (
-        message("measure.roofline.item"),
-        message("measure.roofline.intensity"),
-        message("measure.roofline.rate"),
-        message("measure.roofline.share"),
-        message("measure.roofline.bound"),
+    points = placed_points(record, roof)
+    placed = [(p, roof.place(p)) for p in points]
+    names = [message("measure.chart.item", item=p.item.name, variant=p.item.label) for p in points]
+    return table_of(
+        {
+            message("measure.roofline.item"): names,
+            message("measure.roofline.intensity"): [significant(float(at.intensity), 3) for _, at in placed],
+            message("measure.roofline.rate"): [rate_text(p.rate) for p in points],
+            message("measure.roofline.share"): [percent(p.rate / float(at.attainable)) for p, at in placed],
+            message("measure.roofline.bound"): [at.bound for _, at in placed],
+        }
     )
-    rows: list[tuple[str, ...]] = []
-    for p in placed_points(record, roof):
-        placed = roof.place(p)
-        rows.append(
-            (
-                message("measure.chart.item", item=p.item.name, variant=p.item.label),
-                significant(float(placed.intensity), 3),
-                rate_text(p.rate),
-                percent(p.rate / float(placed.attainable)),
-                placed.bound,
-            )
-        )
-    return headings, rows

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from core.benchmark.best import (
-    above_the_squares,
     best_squares,
     headline_square,
     is_spread,
     lowered_clocks,
-    reversed_dtypes,
     sustained,
 )
 from core.benchmark.datasheet import comparable_peak, datasheet_of, match, peak_of
@@ -190,35 +188,14 @@ def answer(record: Record) -> tuple[Message, list[Message]]:
     return headline, lines
 
 
-def doubts(record: Record) -> list[list[Message]]:
-    """Return what casts doubt on the matmuls and is not in the headline: rates that vary, or contradict each other."""
-    bests, top = best_squares(record), headline_square(record)
-    result: list[list[Message]] = []
-    if (varying := [p for p in bests if is_spread(p)]) and not (top and is_spread(top)):
-        ranges = [message("measure.doubt.range", dtype=p.item.name, range=range_of(p)) for p in varying]
-        result.append([message("measure.doubt.spread", rates=ranges), message("measure.doubt.busy")])
-    reasons = [
-        message(
-            "measure.doubt.reversed",
-            wide=wide.item.name,
-            narrow=narrow.item.name,
-            factor=wide.rate / narrow.rate,
-        )
-        for wide, narrow in reversed_dtypes(record).values()
-    ]
-    reasons += [
-        message(
-            "measure.doubt.above",
-            item=p.item.name,
-            dtype=best.item.name,
-            rate=rate_amount(p.rate, best.item.name),
-            square=rate_of(best),
-        )
-        for p, best in above_the_squares(record)
-    ]
-    if reasons:
-        result.append([message("measure.doubt.inconsistent", reasons=reasons), message("measure.doubt.busy")])
-    return result
+def doubts(record: Record) -> list[Message]:
+    """Return what casts doubt on the matmuls and is not in the headline: rates that vary."""
+    top = headline_square(record)
+    varying = [p for p in best_squares(record) if is_spread(p)]
+    if not varying or (top and is_spread(top)):
+        return []
+    ranges = [message("measure.doubt.range", dtype=p.item.name, range=range_of(p)) for p in varying]
+    return [message("measure.doubt.spread", rates=ranges), message("measure.doubt.busy")]
 
 
 _REASONS = (
@@ -356,12 +333,12 @@ def explanations(record: Record) -> list[Explanation]:
     result = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
     for p in (*bests, *(p for p in record.points if p.item.kind != "matmul")):
         about = message("measure.chart.item", item=p.item.name, variant=p.item.label)
-        peak, kind = comparable_peak(sheet, p), rate_kind(p.item.name)
+        kind = rate_kind(p.item.name)
         if p.flop:
             result.append(achieved_rate.explain({"": kind}, flop=p.flop, seconds=p.median_s).about(about))
         elif p.bytes:
             result.append(achieved_bandwidth.explain(size=p.bytes, seconds=p.median_s).about(about))
-        if p.item.kind == "matmul" and not math.isnan(peak):
+        if p.item.kind == "matmul" and not math.isnan(peak := comparable_peak(sheet, p)):
             share = share_of_peak.explain({"rate": kind, "peak": kind}, rate=p.rate, peak=peak)
             result.append(share.about(message("measure.how.peak", dtype=p.item.name, sheet=sheet.name)))
     return result

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import mean
 from typing import Any, TypeAlias
 
+from core.units import significant
 from core.views.common.palette import Palette
 
 Figure: TypeAlias = dict[str, Any]
@@ -79,10 +80,10 @@ def legend_above(y: float = 1.0) -> Figure:
     return {**place, "font": {"family": SANS, "size": 12}}
 
 
-def over(palette: Palette, text: str, up: int) -> Figure:
-    """A text over the picture's left edge. up: pixels."""
+def over(palette: Palette, text: str, up: int, **options: Any) -> Figure:
+    """A text over the picture's left edge. up: pixels. ``options``: as of `label`."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
-    return label(palette, text, **place, yshift=up)
+    return label(palette, text, **place, yshift=up, **options)
 
 
 def whiskers(
@@ -123,6 +124,24 @@ def rule(line: Figure, *, x: Any = None, y: Any = None, **options: Any) -> Figur
     at, along, place = ("x", "y", x) if y is None else ("y", "x", y)
     ends = {f"{at}0": place, f"{at}1": place, f"{along}0": 0, f"{along}1": 1, f"{along}ref": "paper"}
     return {"type": "line", **ends, "line": line, **options}
+
+
+def band(low: float, high: float, colour: str, **options: Any) -> Figure:
+    """A rectangle behind the picture from ``low`` to ``high``, as high as it."""
+    ends = {"x0": low, "x1": high, "yref": "paper", "y0": 0, "y1": 1}
+    return {"type": "rect", **ends, "fillcolor": colour, "line": {"width": 0}, "layer": "below", **options}
+
+
+def round_ticks(low: float, high: float, digits: Sequence[int] = (1, 2, 5), **options: Any) -> Figure:
+    """Range and ticks of a logarithmic axis: these digits times powers of ten."""
+    at = [digit * 10.0**k for k in range(-6, 9) for digit in digits if low <= digit * 10.0**k <= high]
+    reach, texts = [math.log10(low), math.log10(high)], [significant(tick, 3) for tick in at]
+    return {"type": "log", "range": reach, "tickvals": at, "ticktext": texts}
+
+
+def colored(words: Iterable[tuple[str, str]]) -> str:
+    """Words, each in its color, in one line."""
+    return " · ".join(f"<b style='color:{color}'>{word}</b>" for word, color in words)
 
 
 def power(base: int, exponent: int) -> str:

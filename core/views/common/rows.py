@@ -89,3 +89,21 @@ _COMPARED: Mapping[str, str] = {
 def row_label(key: str) -> Message:
     """Return the label of a row by its key, of those that plans are compared by."""
     return message(_COMPARED[key])
+
+
+_KNOWN = {
+    "verified": "common.known.verified",
+    "recalled": "common.known.recalled",
+    "quoted": "common.known.quoted",
+    "assumed": "common.known.assumed",
+}
+
+
+def known(confidence: str) -> Message:
+    """Return how a figure of the catalogs is known."""
+    return message(_KNOWN[confidence])
+
+
+def cited(source: str, confidence: str) -> Message:
+    """Return the source of a figure, and how it is known."""
+    return message("common.cited", source=source, known=known(confidence))

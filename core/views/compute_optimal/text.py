@@ -7,21 +7,14 @@ from dataclasses import replace
 
 from core.budget.compute_optimal import LAWS, Allocation, overtraining
 from core.formula import Explanation
-from core.messages import Message, message
+from core.messages import Message, message, messages
 from core.planning.estimate import PlanEstimate
 from core.units import QuantityText, format_count, significant
 
 
 def split_headings() -> tuple[Message, ...]:
     """Return the headings of `split_rows`: the losses are those of `LAWS`, in their order."""
-    return (
-        message("optimal.split"),
-        message("optimal.parameters"),
-        message("optimal.tokens"),
-        message("optimal.ratio"),
-        message("optimal.loss"),
-        message("optimal.loss_refit"),
-    )
+    return messages("optimal", "split parameters tokens ratio loss loss_refit")
 
 
 def split_rows(allocations: Sequence[Allocation], a: PlanEstimate) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from core.experiments import gradient, initialization, linear_bytes, transfer
+from core.experiments import initialization, linear_bytes, transfer
 from core.experiments.found import Found
 from core.messages import message
 from core.views.common.chart import MONO, Figure, axis, figure, label, legend_above, lying_bars, marks, rows_axis
@@ -95,40 +95,6 @@ def _initialization(found: Found, palette: Palette) -> Figure:
     )
 
 
-def _loss(found: Found, palette: Palette) -> Figure:
-    losses = np.array(found.series["loss"])
-    steps = np.arange(len(losses), dtype=np.float64)
-    return figure(
-        palette,
-        [
-            marks("markers", steps, losses, "step %{x}: %{y:.3g}", marker={"color": palette.gradients, "size": 7}),
-            marks(
-                "lines",
-                steps,
-                gradient.loss_after.over(rate=gradient.RATE, step=steps),
-                "expected at %{x}: %{y:.3g}",
-                line={"color": palette.muted, "width": 1.5},
-            ),
-        ],
-        height=_HIGH,
-        margin={"l": 8, "r": 8, "t": 32, "b": 8},
-        xaxis=axis(palette, message("experiments.loop.x"), showgrid=False, fixedrange=True),
-        yaxis=axis(palette, message("experiments.loop.y"), type="log", dtick=3, exponentformat="e", fixedrange=True),
-        annotations=[
-            label(
-                palette,
-                message("experiments.loop.legend"),
-                x=1,
-                xref="paper",
-                y=1,
-                yref="paper",
-                xanchor="right",
-                yshift=16,
-            )
-        ],
-    )
-
-
 def _deep(found: Found, palette: Palette) -> Figure:
     parts = {
         part: [found.numbers[f"{name}, {part}"] for name in linear_bytes.OPTIMIZERS] for part in linear_bytes.PARTS
@@ -159,7 +125,6 @@ def _send(found: Found, palette: Palette) -> Figure:
 
 _CHARTS: Mapping[str, Callable[[Found, Palette], Figure]] = {
     "init": _initialization,
-    "loop": _loss,
     "deep": _deep,
     "send": _send,
 }

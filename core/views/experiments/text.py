@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.experiments import gradient, initialization, linear_bytes, transfer
+from core.experiments import initialization, linear_bytes, transfer
 from core.experiments.found import Found
 from core.formula import Explanation
-from core.messages import Message, message
+from core.messages import Message, message, messages
 from core.tensors.cost import tensor_bytes
 from core.units import format_quantity
 from core.wording import plain
@@ -22,7 +22,7 @@ PENDING = message("experiments.pending")
 class ExperimentText:
     """An experiment in words. expected: before it has run. headings, rows: of its table, None where it has not run.
 
-    explanations: the formulas behind the expectation. code: the lines that run, if they are worth reading. has_numbers:
+    explanations: the formulas behind the expectation. has_numbers:
     whether all cells but the first of a row are numbers.
     """
 
@@ -31,7 +31,6 @@ class ExperimentText:
     rows: Callable[[Found | None], list[Row]]
     found: Callable[[Found], Message]
     explanations: Callable[[], list[Explanation]]
-    code: str = ""
     has_numbers: bool = False
 
 
@@ -57,28 +56,6 @@ def _initialization_found(found: Found) -> Message:
         first=normal[0],
         last=normal[-1],
         kaiming=(min(kaiming), max(kaiming)),
-    )
-
-
-def _loop_rows(found: Found | None) -> list[Row]:
-    reasons = {
-        "w.grad": message("experiments.loop.why.w"),
-        "x.grad": message("experiments.loop.why.x"),
-        "(x @ w).grad": message("experiments.loop.why.product"),
-        "loss.grad": message("experiments.loop.why.loss"),
-    }
-    return [(name, found.words[name] if found else PENDING, why) for name, why in reasons.items()]
-
-
-def _loop_found(found: Found) -> Message:
-    losses = found.series["loss"]
-    return message(
-        "experiments.loop.found",
-        torch=found.words["torch"],
-        first=losses[0],
-        last=format_quantity(losses[-1], "number"),
-        steps=float(len(losses)),
-        product=found.numbers["x·w"],
     )
 
 
@@ -144,18 +121,6 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
             for way, draw in initialization.DEVIATIONS.items()
         ],
     ),
-    "loop": ExperimentText(
-        message("experiments.loop.expected", rate=gradient.RATE, share=14 * gradient.RATE),
-        (
-            message("experiments.loop.tensor"),
-            message("experiments.loop.grad"),
-            message("experiments.loop.why"),
-        ),
-        _loop_rows,
-        _loop_found,
-        lambda: [gradient.loss_after.explain(rate=gradient.RATE, step=gradient.STEPS - 1)],
-        gradient.LOOP,
-    ),
     "deep": ExperimentText(
         message(
             "experiments.deep.expected",
@@ -166,15 +131,7 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
             parameters=float(linear_bytes.PARAMETERS),
             activations=float(linear_bytes.ACTIVATIONS),
         ),
-        (
-            message("experiments.deep.optimizer"),
-            message("experiments.deep.parameters"),
-            message("experiments.deep.activations"),
-            message("experiments.deep.gradients"),
-            message("experiments.deep.states"),
-            message("experiments.deep.predicted"),
-            message("experiments.deep.measured"),
-        ),
+        messages("experiments.deep", "optimizer parameters activations gradients states predicted measured"),
         _deep_rows,
         _deep_found,
         lambda: [
@@ -185,13 +142,7 @@ EXPERIMENT_TEXTS: Mapping[str, ExperimentText] = {
     ),
     "send": ExperimentText(
         message("experiments.send.expected", bytes=transfer.size_of(32)),
-        (
-            message("experiments.send.tensor"),
-            message("experiments.send.size"),
-            message("experiments.send.made"),
-            message("experiments.send.sent"),
-            message("experiments.send.rate"),
-        ),
+        messages("experiments.send", "tensor size made sent rate"),
         _send_rows,
         _send_found,
         lambda: [tensor_bytes.explain(elements=32 * 32, element_bytes=4)],

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from core.floats.arithmetic.operations import GUARDS, Cut, FloatOperation, Operand, Register, take_in
-from core.floats.codec import floor_log2
+from core.floats.arithmetic.operations import GUARDS, Cut, FloatOperation, Operand, Register
 from core.floats.formats import FloatFormat
 from core.messages import message
 
@@ -23,8 +21,6 @@ ROLES: Mapping[str, str] = {
     "s": "sign",
     "e": "exponent",
     "o": "operator",
-    "d": "differs",
-    "x": "dropped",
     "n": "name",
 }
 """The role of a character of a row, by its letter; a space has none. filler: zeros that shifting brings in."""
@@ -241,42 +237,3 @@ def _ending(operation: FloatOperation, cut: Cut) -> str:
     if operation.overflowed:
         return message("arithmetic.row.overflow")
     return message("arithmetic.row.carry") if cut.carried else ""
-
-
-def stored_digits(
-    exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]
-) -> CharacterGrid | None:
-    """The digits of an exact number, and under them those that codes of several formats hold.
-
-    remarks: one behind each format. None where the number is 0 or a code has no value, or nothing stands in line.
-    """
-    taken = [(fmt, take_in(code, fmt)) for fmt, code in stored]
-    if not exact or any(operand.value is None for _, operand in taken):
-        return None
-    bottoms = [operand.exponent if operand.significand else fmt.emin - fmt.fraction_bits for fmt, operand in taken]
-    reaches = [operand.exponent + operand.significand.bit_length() - 1 for _, operand in taken if operand.significand]
-    top = max(0, floor_log2(abs(exact)), *reaches)
-    # As far down as any of them reaches, but no further than the number itself has digits.
-    ends = exact.denominator & (exact.denominator - 1) == 0
-    bottom = min(*bottoms, 0) - GUARDS
-    if ends:
-        bottom = max(bottom, min(1 - exact.denominator.bit_length(), *(place for place in bottoms)))
-    bottom = min(bottom, floor_log2(abs(exact)), 0)
-    digits = int(abs(exact) / Fraction(2) ** bottom)
-    more = "" if abs(exact) == digits * Fraction(2) ** bottom else message("arithmetic.row.more")
-    lines = [_Line(message("arithmetic.row.exact"), more, _minus(exact < 0)).bits(digits, bottom, top)]
-    for (fmt, operand), remark in zip(taken, remarks, strict=True):
-        line = _Line(fmt.title, remark, _minus(operand.negative))
-        last = operand.exponent if operand.significand else max(fmt.emin - fmt.fraction_bits, bottom)
-        number = (
-            operand.significand << max(0, last - bottom) if last >= bottom else operand.significand >> bottom - last
-        )
-        line.bits(number, bottom, top)
-        line.mark([p for p in range(bottom, top + 1) if line.cells[p][0] != lines[0].cells[p][0]], "d")
-        for place in range(bottom, last):
-            line.put(place, "·", "x")
-        lines.append(line)
-    for line in lines:  # the zeros in front
-        ones = [place for place, (text, _) in line.cells.items() if text == "1"]
-        line.mark([p for p in line.cells if p > max(ones, default=bottom) and line.cells[p] == ("0", "f")], "z")
-    return _grid("Compared", lines, point=0)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from core.floats.code_description import CodeView, value_formula
 from core.floats.decimals import exact_decimal, place_point, significant_digits
 from core.floats.formats import FloatFormat
+from core.messages import message
 from core.views.common.palette import Palette
 
 _LONG_VALUE = 20
@@ -38,14 +39,14 @@ def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[st
     """The fields of infinity, NaN, or a zero that no formula gives, and what their code means."""
     fmt = view.fmt
     minus = "-" * view.sign
-    outcome = {"inf": rf"{minus}\infty", "nan": r"\text{not a number}"}.get(view.kind, "0")
+    outcome = {"inf": rf"{minus}\infty", "nan": r"\mathrm{NaN}"}.get(view.kind, "0")
     if view.kind == "inf" and fmt.nan == "ieee":
         outcome = rf"(-1)^{{{wear('sign', view.sign)}}} \cdot \infty"
     widths = {"sign": int(fmt.signed), "exponent": fmt.exponent_bits, "fraction": fmt.fraction_bits}
     numbers = {"sign": view.sign, "exponent": view.exponent, "fraction": view.fraction}
     ones = {"exponent": view.exponent == fmt.exponent_mask, "fraction": view.fraction == fmt.fraction_mask}
     display = [name for name, width in widths.items() if width and (name != "sign" or fmt.nan == "negative_zero")]
-    note = r"\text{ (all ones)}"
+    note = rf"\text{{ {message('floats.formula.ones')}}}"
     parts = [rf"{letters[name]} = {wear(name, numbers[name])} {note if ones.get(name) else ''}" for name in display]
     fields = r", \quad ".join(parts)
     return rf"{fields} \quad\Rightarrow\quad x = {outcome}"

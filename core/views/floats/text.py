@@ -9,7 +9,7 @@ from fractions import Fraction
 from core.floats.arithmetic.operations import add_up
 from core.floats.code_description import Bit
 from core.floats.codec import classify, decode_exact, floor_log2
-from core.floats.comparison import Fate, Stored, percent
+from core.floats.comparison import Stored, percent
 from core.floats.decimals import brief, raised, rounded, shortest_decimal
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import reach
@@ -36,7 +36,7 @@ def answer_text(stored: Stored) -> Message:
     elif fate == "infinity":
         name = "floats.answer.exact" if stored.exact else "floats.answer.no_infinity"
     else:
-        name = _FATES[fate]
+        name = f"floats.answer.{fate.replace(' ', '_')}"
     return pick_message(
         name,
         number=pretty(stored.typed.text),
@@ -50,17 +50,6 @@ def answer_text(stored: Stored) -> Message:
     )
 
 
-_FATES: Mapping[Fate, str] = {
-    "nan": "floats.answer.nan",
-    "code": "floats.answer.code",
-    "no sign": "floats.answer.no_sign",
-    "no zero": "floats.answer.no_zero",
-    "no minus zero": "floats.answer.no_minus_zero",
-    "overflow": "floats.answer.overflow",
-    "clipped": "floats.answer.clipped",
-    "underflow": "floats.answer.underflow",
-    "lifted": "floats.answer.lifted",
-}
 _LANDMARKS = {
     "": "floats.answer.exact",
     "largest": "floats.answer.exact_largest",
@@ -245,7 +234,7 @@ def range_takeaway(fmt: FloatFormat) -> Message:
 
 def fate_label(stored: Stored) -> Message:
     """Return the class of a stored value, or what happened to the number on its way."""
-    return message(_LABELS.get(stored.fate, _KINDS[stored.view.kind]))
+    return message(_LABELS[stored.fate]) if stored.fate in _LABELS else kind_label(stored.view.kind)
 
 
 _LABELS: Mapping[str, str] = {
@@ -255,18 +244,11 @@ _LABELS: Mapping[str, str] = {
     "no zero": "floats.fate.no_zero",
     "no sign": "floats.fate.no_sign",
 }
-_KINDS = {
-    "zero": "floats.kind.zero",
-    "subnormal": "floats.kind.subnormal",
-    "normal": "floats.kind.normal",
-    "inf": "floats.kind.infinity",
-    "nan": "floats.kind.nan",
-}
 
 
 def kind_label(kind: str) -> Message:
     """Return the name of a class of numbers."""
-    return message(_KINDS[kind])
+    return message(f"floats.kind.{kind.replace('inf', 'infinity')}")
 
 
 def count_text(number: str, everywhere: list[Stored]) -> Message:

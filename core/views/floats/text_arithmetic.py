@@ -72,23 +72,13 @@ def answer_texts(done: TypedOperation) -> list[Message]:
     return [result, _reason(done)]
 
 
-_SPECIALS = {
-    "nan": "arithmetic.reason.nan",
-    "invalid": "arithmetic.reason.invalid",
-    "infinity": "arithmetic.reason.infinity",
-    "zeros": "arithmetic.reason.zeros",
-    "cancelled": "arithmetic.reason.cancelled",
-    "zero": "arithmetic.reason.zero",
-}
-
-
 def _reason(done: TypedOperation) -> Message:
     operation, fmt, cut = done.operation, done.operation.fmt, done.operation.cut
     lost = [i for i, typed in enumerate(done.typed) if typed.value and operation.operands[i].kind == "zero"]
     if lost and operation.special in ("", "zero", "zeros"):
         return message("arithmetic.reason.underflow", number=as_read(done.typed[lost[0]]), fmt=fmt.title)
     if operation.special:
-        return message(_SPECIALS[operation.special])
+        return message(f"arithmetic.reason.{operation.special}")
     exact = exact_text(operation.exact or Fraction(0), fmt)
     if cut is None or operation.overflowed:
         return message("arithmetic.reason.outside", exact=exact, fmt=fmt.title, largest=rounded(fmt.max_finite, 5))
@@ -129,21 +119,7 @@ def stage_texts(done: TypedOperation) -> list[tuple[str, Message, list[Message]]
             stages["Normalize"] = [_shifted(operation)]
             stages["Round"] = [_decision(operation)]
     stages |= {"Result": [_result(operation)], "Unfused": _unfused(done), "Error": _error(done)}
-    return [(stage, message(_STAGES[stage]), said) for stage, said in stages.items() if said]
-
-
-_STAGES = {
-    "Stored": "arithmetic.stage.stored",
-    "Multiply": "arithmetic.stage.multiply",
-    "Align": "arithmetic.stage.align",
-    "Subtract": "arithmetic.stage.subtract",
-    "Add": "arithmetic.stage.add",
-    "Normalize": "arithmetic.stage.normalize",
-    "Round": "arithmetic.stage.round",
-    "Result": "arithmetic.stage.result",
-    "Unfused": "arithmetic.stage.unfused",
-    "Error": "arithmetic.stage.error",
-}
+    return [(stage, message(f"arithmetic.stage.{stage.lower()}"), said) for stage, said in stages.items() if said]
 
 
 def _stored(done: TypedOperation) -> list[Message]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from core.floats.decimals import brief, rounded
@@ -13,40 +13,21 @@ from core.floats.rounding_cases import Microscope, ModeResult, shares
 from core.messages import Message, message, pick_message
 from core.views.floats.text import code_value
 
-_MODES: Mapping[Rounding, str] = {
-    "nearest_even": "rounding.mode.nearest_even",
-    "nearest_away": "rounding.mode.nearest_away",
-    "toward_zero": "rounding.mode.toward_zero",
-    "up": "rounding.mode.up",
-    "down": "rounding.mode.down",
-    "stochastic": "rounding.mode.stochastic",
-}
-
 
 def mode_label(rounding: Rounding) -> Message:
     """Return the name of a rounding mode."""
-    return message(_MODES[rounding])
+    return message(f"rounding.mode.{rounding}")
 
 
 def takeaway(scope: Microscope) -> Message:
     """Return where the number lies between its neighbors, and which way round-to-nearest goes."""
     up = 2 * scope.position > 1
     code = scope.high_code if up else scope.low_code
+    way = "up" if up else "down"
     case = "exact" if scope.exact else "tie" if 2 * scope.position == 1 else "overflow" if code is None else ""
     low, high = (brief(value, scope.fmt.decimal_digits + 3) for value in (scope.low, scope.high))
     share = shares(scope.position)[0]
-    return pick_message(
-        _TAKEAWAYS[case or ("up" if up else "down")], fmt=scope.fmt.title, low=low, high=high, share=share
-    )
-
-
-_TAKEAWAYS = {
-    "exact": "rounding.takeaway.exact",
-    "tie": "rounding.takeaway.tie",
-    "overflow": "rounding.takeaway.overflow",
-    "up": "rounding.takeaway.up",
-    "down": "rounding.takeaway.down",
-}
+    return pick_message(f"rounding.takeaway.{case or way}", fmt=scope.fmt.title, low=low, high=high, share=share)
 
 
 def not_rounded(value: Fraction | None, fmt: FloatFormat) -> Message:

@@ -16,16 +16,14 @@ from core.floats.arithmetic.accumulation import (
     master_copy,
     spread,
 )
-from core.floats.arithmetic.series import ACCUMULATOR_BITS, Order, Summed, orders
 from core.floats.block_example import outlier_effect, quantize
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, QuantizedBlock, Rule
 from core.floats.decimals import raised, rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.scaling.loss_scaling import Followed, best_power
 from core.limits import cached
-from core.messages import Message, message, pick_message
-from core.units import QuantityText, scientific, significant
-from core.wording import signed
+from core.messages import Message, message
+from core.units import QuantityText, significant
 
 # ------------------------------------------------------------------------------------------ one number many times
 
@@ -94,69 +92,6 @@ def _number(value: float, digits: int = 6) -> str:
     return rounded(Fraction(value), digits).removeprefix("1 × ")
 
 
-# ------------------------------------------------------------------------------------------ a series
-
-
-def series_takeaway(text: str, count: int, fmt: FloatFormat, size: int) -> Message:
-    """Return what the order of adding makes of the sum."""
-    exact, rows = orders(text, count, fmt, size)
-    return message(
-        "sums.series",
-        series=text.replace("**", "^"),
-        count=float(count),
-        sum=sum_number(exact),
-        fmt=fmt.title,
-        sequential=sum_number(rows[0].value),
-        pairwise=sum_number(rows[1].value),
-    )
-
-
-_ORDERS: dict[Order, str] = {
-    "sequential": "sums.order.sequential",
-    "pairwise": "sums.order.pairwise",
-    "blocks": "sums.order.blocks",
-    "truncated": "sums.order.truncated",
-    "fp32": "sums.order.fp32",
-}
-_HOW: dict[Order, str] = {
-    "sequential": "sums.how.sequential",
-    "pairwise": "sums.how.pairwise",
-    "blocks": "sums.how.blocks",
-    "truncated": "sums.how.truncated",
-    "fp32": "sums.how.fp32",
-}
-
-
-def series_rows(text: str, count: int, fmt: FloatFormat, size: int) -> list[tuple[str, ...]]:
-    """Return a row for each order of adding: its name, the sum, its error, and how it works; the exact sum last."""
-    exact, rows = orders(text, count, fmt, size)
-    return [
-        *(
-            (
-                pick_message(_ORDERS[row.order], bits=float(ACCUMULATOR_BITS)),
-                sum_number(row.value),
-                _off(row),
-                pick_message(_HOW[row.order], size=float(size), fmt=fmt.title),
-            )
-            for row in rows
-        ),
-        (message("sums.order.exact"), sum_number(exact), "", message("sums.how.exact")),
-    ]
-
-
-def sum_number(value: float) -> str:
-    """Return a sum for reading."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "−infinity"
-    return scientific(value, 7) if value and not 1e-4 <= abs(value) < 1e12 else significant(value, 7)
-
-
-def _off(row: Summed) -> str:
-    if not math.isfinite(row.error):
-        return "—"
-    return signed(row.error) if row.error else "0%"
-
-
 # ------------------------------------------------------------------------------------------ loss scaling
 
 
@@ -219,11 +154,11 @@ def block_texts(values: tuple[float, ...], done: QuantizedBlock) -> list[Message
         said.append(message("blocks.clipped", clipped=float(clipped)))
     effect = outlier_effect(values, fmt.name, done.rule)
     if effect.lowers:
-        said.append(
-            message(
-                "blocks.outlier", largest=significant(effect.largest, 3), alone=effect.without_db, others=effect.with_db
-            )
-        )
+        largest = significant(effect.largest, 3)
+        if math.isfinite(effect.without_db):
+            said.append(message("blocks.outlier", largest=largest, alone=effect.without_db, others=effect.with_db))
+        else:
+            said.append(message("blocks.outlier_exact", largest=largest, others=effect.with_db))
     return said
 
 
@@ -253,25 +188,13 @@ def _block_row(values: tuple[float, ...], fmt: BlockFormat, rule: Rule) -> tuple
     )
 
 
-_RULES: dict[Rule, str] = {
-    "floor": "blocks.rule.floor",
-    "ceil": "blocks.rule.ceil",
-    "even": "blocks.rule.even",
-    "rceil": "blocks.rule.rceil",
-    "level1": "blocks.rule.level1",
-    "level2": "blocks.rule.level2",
-    "absmax": "blocks.rule.absmax",
-    "ends": "blocks.rule.ends",
-}
-
-
 def rule_rows(values: tuple[float, ...], fmt: BlockFormat) -> list[tuple[str, ...]]:
     """Return a row per scale rule of a format: name, SQNR, clipped values, and what the rule does."""
     rows: list[tuple[str, ...]] = []
     for rule in fmt.scale_rules:
         done = quantize(values, fmt.name, rule)
         clipped = f"{int(done.clipped.sum())}"
-        rows.append((SCALE_RULES[rule].title, sqnr_text(done.sqnr_db), clipped, message(_RULES[rule])))
+        rows.append((SCALE_RULES[rule].title, sqnr_text(done.sqnr_db), clipped, message(f"blocks.rule.{rule}")))
     return rows
 
 

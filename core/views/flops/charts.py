@@ -32,17 +32,16 @@ _CHARACTER = 0.018
 _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FLOP", 1.0))
 
 
-def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
+def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
     """FLOPs per token of training, one bar per component in the order a token meets them: forward, then backward.
 
     Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear
     the parameters' colour, attention's products of activations that of activations; backward is the paler part.
-    scale: factor on every count, for a plan of other parameters than the model whose layers were counted.
     """
-    total = count.training * scale
+    total = count.training
     parts = count.parts[::-1]
-    forward = np.array([part.flop * scale for part in parts], dtype=np.float64)
-    backward = forward * (total / (count.forward * scale) - 1)
+    forward = np.array([part.flop for part in parts], dtype=np.float64)
+    backward = forward * (total / count.forward - 1)
     both = forward + backward
     unit, size = next(((u, s) for u, s in _SCALES if float(both.max()) >= s), _SCALES[-1])
     texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f}%" for v in both.tolist()]
@@ -92,10 +91,10 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     )
 
 
-def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figure:
+def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
     """Attention's products against everything else as the sequence grows: where the one overtakes the other."""
     x = growth.lengths.astype(np.float64)
-    weights, squares = growth.weights * scale, growth.squares * scale
+    weights, squares = growth.weights, growth.squares
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])
     top = float(np.log10(max(weights[-1], squares[-1]) / size)) + 0.25
     low = float(np.log10(min(weights[0], squares[0]) / size)) - 0.1

@@ -14,19 +14,20 @@ from core.models.parameters import parameters
 from core.models.rule_of_six import MODELS, rule_error
 from core.runs.conventions import Scored
 from core.units import format_exact, format_quantity
-from core.wording import known, percent, percent_of_whole, signed, strong
+from core.views.common.rows import known
+from core.views.common.table import Table, table_of
+from core.wording import percent, percent_of_whole, signed, strong
 
 # ------------------------------------------------------------------------------ FLOPs
 
 
-def components_text(counted: FlopCount, scale: float = 1.0) -> Message:
-    """Return the takeaway of the count by component; ``scale`` as in the pictures: the plan's parameters over the
-    counted ones."""
+def components_text(counted: FlopCount) -> Message:
+    """Return the takeaway of the count by component."""
     name, share = largest(counted)
     return message(
         "flops.components.takeaway",
         weights=counted.weights / counted.forward,
-        flop=scale * counted.training,
+        flop=counted.training,
         name=name,
         share=share,
     )
@@ -67,7 +68,7 @@ def growth_text(g: Growth) -> Message:
     way = "never" if math.isinf(g.crossing) else "always" if g.crossing <= 1 else "overtakes"
     full = g.attention == "full"
     return pick_message(
-        _GROWTHS[way],
+        f"flops.growth.{way}",
         share=g.share,
         length=float(g.here),
         attention=g.attention,
@@ -75,13 +76,6 @@ def growth_text(g: Growth) -> Message:
         rule="6H" if full else "12H",
         estimate=float(g.six_h if full else 2 * g.six_h),
     )
-
-
-_GROWTHS = {
-    "never": "flops.growth.never",
-    "always": "flops.growth.always",
-    "overtakes": "flops.growth.overtakes",
-}
 
 
 def growth_alt(g: Growth) -> Message:
@@ -123,52 +117,34 @@ _TABLES = ("flops.gap.embedding", "flops.gap.positions", "flops.gap.layer_embedd
 """Tables that are looked up."""
 
 
-def rule_headings() -> tuple[Message, ...]:
-    """Return the headings of `rule_rows`."""
-    return (
-        message("flops.rule.model"),
-        message("flops.rule.tokens"),
-        message("flops.rule.six_n"),
-        message("flops.rule.layers"),
-        message("flops.rule.error"),
-    )
-
-
-def rule_rows(attention: Attention) -> list[tuple[str, ...]]:
+def rule_table(attention: Attention) -> Table:
     """Return how far 6N is off, from a small model to a large one."""
-    return [
-        (
-            one.model.name,
-            f"{one.seq_len:,}",
-            format_quantity(6 * one.model.active, "flop"),
-            format_quantity(3 * one.forward, "flop"),
-            signed(one.error),
-        )
-        for one in (rule_error(name, attention) for name in MODELS)
-    ]
-
-
-def score_headings() -> tuple[Message, ...]:
-    """Return the headings of `score_rows`."""
-    return (
-        message("flops.score.convention"),
-        message("flops.score.per_token"),
-        message("flops.score.utilization"),
-        message("flops.score.relative"),
+    rows = [rule_error(name, attention) for name in MODELS]
+    return table_of(
+        {
+            message("flops.rule.model"): [one.model.name for one in rows],
+            message("flops.rule.tokens"): [f"{one.seq_len:,}" for one in rows],
+            message("flops.rule.six_n"): [format_quantity(6 * one.model.active, "flop") for one in rows],
+            message("flops.rule.layers"): [format_quantity(3 * one.forward, "flop") for one in rows],
+            message("flops.rule.error"): [signed(one.error) for one in rows],
+        }
     )
 
 
-def score_rows(scores: Sequence[Scored]) -> list[tuple[str, ...]]:
+def score_table(scores: Sequence[Scored]) -> Table:
     """Return one run under every convention."""
-    return [
-        (
-            message("flops.score.name", name=s.name, kind=s.kind),
-            format_quantity(s.per_token, "flop"),
-            percent(s.utilisation) if s.possible else message("flops.score.impossible", utilization=s.utilisation),
-            signed(s.per_rule - 1) if s.per_rule != 1 else "",
-        )
+    used = [
+        percent(s.utilisation) if s.possible else message("flops.score.impossible", utilization=s.utilisation)
         for s in scores
     ]
+    return table_of(
+        {
+            message("flops.score.convention"): [message("flops.score.name", name=s.name, kind=s.kind) for s in scores],
+            message("flops.score.per_token"): [format_quantity(s.per_token, "flop") for s in scores],
+            message("flops.score.utilization"): used,
+            message("flops.score.relative"): [signed(s.per_rule - 1) if s.per_rule != 1 else "" for s in scores],
+        }
+    )
 
 
 _SPARSE = 1.5
@@ -213,10 +189,9 @@ def cautions(model: CatalogModel, seq_len: int) -> list[Message]:
 # ------------------------------------------------------------------------------ parameters
 
 
-def proxy_text(model: CatalogModel, params: float) -> Message:
-    """Return whose layers are counted where only a number of parameters was entered, and how the counts are scaled."""
-    factor = params / model.active
-    return message("flops.proxy" if 0.5 <= factor <= 2 else "flops.proxy_rough", model=model.name, factor=factor)
+def proxy_text(model: CatalogModel) -> Message:
+    """Return whose layers are counted where only a number of parameters is known."""
+    return message("flops.proxy", model=model.name)
 
 
 def active_counts(model: CatalogModel) -> list[Message]:

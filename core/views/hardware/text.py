@@ -9,30 +9,29 @@ from core.hardware.accelerators import Accelerator, find, rate_kind
 from core.hardware.operations import peak_from_clock, ridge_point
 from core.messages import Message, message, pick_message
 from core.units import format_quantity
+from core.views.common.table import Table, table_of
 from core.wording import format_value
 
 YARDSTICK = "A100 SXM 80 GB"
 """The accelerator that others are compared with."""
 
 
-def peak_headings() -> tuple[Message, ...]:
-    """Return the headings of the figures of `peak_rows`."""
-    ratio = message("hardware.peaks.ratio", device=YARDSTICK)
-    return message("hardware.peaks.rate"), ratio, message("hardware.peaks.ridge")
-
-
-def peak_rows(device: Accelerator) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the table of peaks: dtype, dense rate, its ratio to that of `YARDSTICK`, ridge point."""
-    usual = find(YARDSTICK)
-    return [
-        (
-            dtype.replace("_", " "),
-            format_quantity(rate, rate_kind(dtype)),
-            "" if math.isnan(usual.peak(dtype)) else format_value(rate / usual.peak(dtype), "factor"),
-            format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte"),
-        )
+def peak_table(device: Accelerator) -> Table:
+    """Return the peaks: dtype, dense rate, its ratio to that of `YARDSTICK`, ridge point."""
+    usual, rates = find(YARDSTICK), [rate for _, rate in device.peaks]
+    ratios = [
+        "" if math.isnan(usual.peak(dtype)) else format_value(rate / usual.peak(dtype), "factor")
         for dtype, rate in device.peaks
     ]
+    ridges = [format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte") for rate in rates]
+    return table_of(
+        {
+            message("flops.peaks.dtype"): [dtype.replace("_", " ") for dtype, _ in device.peaks],
+            message("hardware.peaks.rate"): [format_quantity(rate, rate_kind(dtype)) for dtype, rate in device.peaks],
+            message("hardware.peaks.ratio", device=YARDSTICK): ratios,
+            message("hardware.peaks.ridge"): ridges,
+        }
+    )
 
 
 def datasheet(device: Accelerator) -> list[Message]:

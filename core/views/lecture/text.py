@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.lecture.claims import Claim
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.models.linear import Layer, Product, TorchCount, TwoLayers
 from core.units import format_exact, significant
 
@@ -33,13 +33,7 @@ def totals_text(model: TwoLayers) -> Message:
 
 def per_weight_headings() -> tuple[Message, ...]:
     """Return the headings of `per_weight_rows`."""
-    return (
-        message("lecture.matmul.weight"),
-        message("lecture.matmul.forward"),
-        message("lecture.matmul.weight_gradient"),
-        message("lecture.matmul.input_gradient"),
-        message("lecture.matmul.sum"),
-    )
+    return messages("lecture.matmul", "weight forward weight_gradient input_gradient sum")
 
 
 def per_weight_rows(model: TwoLayers) -> list[tuple[tuple[str, str], ...]]:
@@ -62,19 +56,10 @@ def _column(product: Product) -> tuple[bool, bool]:
     return product.phase != "forward", not product.out.name.startswith("w")
 
 
-_RESULTS: Mapping[str, str] = {
-    "h1": "lecture.matmul.of.h1",
-    "h2": "lecture.matmul.of.h2",
-    "w2.grad": "lecture.matmul.of.w2grad",
-    "h1.grad": "lecture.matmul.of.h1grad",
-    "w1.grad": "lecture.matmul.of.w1grad",
-    "x.grad": "lecture.matmul.of.xgrad",
-}
-
-
 def result_text(product: Product, *, runs: bool) -> Message:
     """Return what a matmul computes."""
-    return message(_RESULTS[product.out.name] if runs else "lecture.matmul.of.xgrad_skipped")
+    name = product.out.name.replace(".", "") if runs else "xgrad_skipped"
+    return message(f"lecture.matmul.of.{name}")
 
 
 def torch_text(model: TwoLayers, seen: TorchCount) -> tuple[Message, bool]:

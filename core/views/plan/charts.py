@@ -13,7 +13,7 @@ from core.planning.estimate import PlanEstimate
 from core.planning.nearest_runs import SimilarRun, at_mfu
 from core.planning.plan import Find
 from core.units import format_count, format_duration, format_money, format_quantity
-from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.chart import SANS, Figure, axis, band, figure, label, marks, rule
 from core.views.common.palette import Palette
 
 _NAMED = 18
@@ -43,7 +43,6 @@ class AxisScale:
 
 _TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 24), ("minutes", 1 / 1440, 0.0))
 _COUNTS = (("trillion", 1e12), ("billion", 1e9), ("million", 1e6), ("", 1.0))
-_TITLES = {"tokens": "axis.tokens", "parameters": "axis.parameters", "accelerators": "axis.accelerators"}
 
 
 def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
@@ -56,7 +55,7 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
     unit, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
     if find == "cost":
         return AxisScale(size, message("axis.cost", unit=f"{unit} ".lstrip()), find)
-    title = message(_TITLES[find])
+    title = message(f"axis.{find}")
     return AxisScale(size, message("axis.scaled", quantity=title, unit=unit) if unit else title, find)
 
 
@@ -80,74 +79,67 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
     top = float(rows.max()) + 1.0
     x = here / scale.size
     middle = at_mfu(a, a.expected.mid) / scale.size
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": values,
-                "y": rows,
-                "marker": {"size": 9, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
-                "text": [f"{p.run.model}, {p.run.accelerator}" for p in ordered],
-                "customdata": [message("plan.picture.point", value=scale.show(p.value), mfu=p.mfu) for p in ordered],
-                "hovertemplate": "%{text}: %{customdata}<extra></extra>",
-                "cliponaxis": False,
-            }
+    over_it = {"y": 1, "yref": "paper"}
+    return figure(
+        palette,
+        [
+            marks(
+                "markers",
+                values,
+                rows,
+                "%{text}: %{customdata}",
+                marker={"size": 9, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
+                text=[f"{p.run.model}, {p.run.accelerator}" for p in ordered],
+                customdata=[message("plan.picture.point", value=scale.show(p.value), mfu=p.mfu) for p in ordered],
+                cliponaxis=False,
+            )
         ],
-        "layout": layout(
+        height=int(_ROW * (top + 1)) + 84,
+        margin={"l": 8, "r": 8, "t": 34, "b": 8},
+        xaxis=axis(
             palette,
-            height=int(_ROW * (top + 1)) + 84,
-            margin={"l": 8, "r": 8, "t": 34, "b": 8},
-            xaxis=axis(
-                palette,
-                message("plan.picture.axis", quantity=scale.title),
-                range=[0, reach],
-                ticksuffix="",
-                tickformat=",~r" if reach < 10 else ",d",
-            ),
-            yaxis=axis(
-                palette,
-                "",
-                range=[-0.8, top],
-                tickvals=rows if named else [],
-                ticktext=[p.run.model for p in ordered] if named else [],
-                tickfont={"family": SANS, "size": 12, "color": palette.muted},
-                showgrid=False,
-                ticksuffix="  ",
-            ),
-            shapes=[
-                _band(low, high, palette),
-                _upright(middle, "dot", palette.muted, 1.5),
-                _upright(x, "solid", palette.accent, 2.5),
-            ],
-            annotations=[
-                label(
-                    palette,
-                    message("plan.picture.range" if a.plan.expects_mfu else "plan.picture.published_range"),
-                    x=high,
-                    y=1,
-                    yref="paper",
-                    xanchor="right",
-                    yanchor="top",
-                    font=_muted(palette),
-                ),
-                label(
-                    palette,
-                    message("plan.picture.yours", value=scale.show(here)),
-                    x=x,
-                    y=1,
-                    yref="paper",
-                    yanchor="bottom",
-                    xanchor="left" if x < 0.5 * reach else "right",
-                    font={"family": SANS, "size": 13, "color": palette.accent},
-                ),
-            ],
+            scale.title,
+            range=[0, reach],
+            ticksuffix="",
+            tickformat=",~r" if reach < 10 else ",d",
         ),
-    }
-
-
-def _muted(palette: Palette) -> Figure:
-    return {"family": SANS, "size": 12, "color": palette.muted}
+        yaxis=axis(
+            palette,
+            "",
+            range=[-0.8, top],
+            tickvals=rows if named else [],
+            ticktext=[p.run.model for p in ordered] if named else [],
+            tickfont={"family": SANS, "size": 12, "color": palette.muted},
+            showgrid=False,
+            ticksuffix="  ",
+        ),
+        shapes=[
+            band(low, high, palette.surface),
+            rule({"color": palette.muted, "width": 1.5, "dash": "dot"}, x=middle),
+            rule({"color": palette.accent, "width": 2.5, "dash": "solid"}, x=x),
+        ],
+        annotations=[
+            label(
+                palette,
+                message("plan.picture.range" if a.plan.expects_mfu else "plan.picture.published_range"),
+                palette.muted,
+                x=high,
+                **over_it,
+                xanchor="right",
+                yanchor="top",
+            ),
+            label(
+                palette,
+                message("plan.picture.yours", value=scale.show(here)),
+                palette.accent,
+                13,
+                x=x,
+                **over_it,
+                yanchor="bottom",
+                xanchor="left" if x < 0.5 * reach else "right",
+            ),
+        ],
+    )
 
 
 def _piled(values: np.ndarray) -> np.ndarray:
@@ -160,29 +152,3 @@ def _piled(values: np.ndarray) -> np.ndarray:
         rows.append(float(heights.get(bin_, 0)))
         heights[bin_] = heights.get(bin_, 0) + 1
     return np.array(rows)
-
-
-def _band(low: float, high: float, palette: Palette) -> Figure:
-    return {
-        "type": "rect",
-        "x0": low,
-        "x1": high,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "fillcolor": palette.surface,
-        "line": {"width": 0},
-        "layer": "below",
-    }
-
-
-def _upright(at: float, dash: str, colour: str, width: float) -> Figure:
-    return {
-        "type": "line",
-        "x0": at,
-        "x1": at,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": colour, "width": width, "dash": dash},
-    }

@@ -10,7 +10,6 @@ from itertools import compress
 
 from core.hardware.accelerators import best_matmul
 from core.messages import Message, message, pick_message
-from core.planning.cost.form import CAPITAL, RESERVED
 from core.planning.estimate import PlanEstimate
 from core.planning.form.layout import NETWORK, PER_NODE
 from core.planning.form.plan_form import PRICE
@@ -53,34 +52,13 @@ def headline(a: PlanEstimate) -> Message:
     return message("plan.headline.impossible", headline=text) if a.impossible else text
 
 
-_HEADLINES: Mapping[Find, str] = {
-    "time": "plan.headline.time",
-    "tokens": "plan.headline.tokens",
-    "parameters": "plan.headline.parameters",
-    "accelerators": "plan.headline.accelerators",
-    "MFU": "plan.headline.mfu",
-}
-_HEADLINES_WITH_COST: Mapping[Find, str] = {
-    "time": "plan.headline.time_cost",
-    "tokens": "plan.headline.tokens_cost",
-    "parameters": "plan.headline.parameters_cost",
-    "accelerators": "plan.headline.accelerators_cost",
-    "MFU": "plan.headline.mfu_cost",
-}
-_HEADLINES_OF_A_BUDGET: Mapping[Find, str] = {
-    "tokens": "plan.headline.tokens_budget",
-    "parameters": "plan.headline.parameters_budget",
-    "MFU": "plan.headline.mfu_budget",
-}
-
-
 def _headline(a: PlanEstimate) -> Message:
     m, dollars = a.middle, cost_of(a)
-    table = _HEADLINES if math.isnan(dollars) else _HEADLINES_WITH_COST
+    given = "" if math.isnan(dollars) else "_cost"
     if a.find != "time" and a.plan.within.in_money:
-        table = _HEADLINES_OF_A_BUDGET
+        given = "_budget"
     return pick_message(
-        table[a.find],
+        f"plan.headline.{a.find.lower()}{given}",
         model=model_text(a),
         tokens=m.tokens,
         parameters=m.parameters,
@@ -195,7 +173,7 @@ def times_text(a: PlanEstimate) -> Message:
     ranged = days.low < days.high
     basis = "predicted" if a.plan.expects_mfu else "required" if a.find == "MFU" else "entered"
     return pick_message(
-        _TIMES[basis, ranged],
+        _TIMES.get((basis, ranged), "plan.times.required"),
         days=days.mid,
         range=(days.low, days.high),
         steps=m.steps_days if a.plan.expects_mfu else a.layout_days,
@@ -205,9 +183,6 @@ def times_text(a: PlanEstimate) -> Message:
 
 _TIMES = {
     ("predicted", True): "plan.times.predicted",
-    ("predicted", False): "plan.times.required",
-    ("required", True): "plan.times.required",
-    ("required", False): "plan.times.required",
     ("entered", True): "plan.times.entered_range",
     ("entered", False): "plan.times.entered",
 }
@@ -426,8 +401,6 @@ _OF_ACCELERATOR: Mapping[str, str] = {
     NETWORK.id: "plan.field.network",
     PER_NODE.id: "plan.field.node_size",
     MATURITY.id: "plan.field.software",
-    RESERVED.id: "plan.field.reserved",
-    CAPITAL.id: "plan.field.capital",
 }
 """What is entered for one accelerator, by field."""
 

@@ -102,17 +102,9 @@ def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
     return low * h.total, high * h.total
 
 
-_FITTING = {
-    "model": "memory.fitting.model",
-    "rank": "memory.fitting.rank",
-    "seq": "memory.fitting.seq",
-    "mbs": "memory.fitting.mbs",
-}
-
-
 def fitting_label(one: Fitting) -> Message:
     """Return the label of the button that takes the largest value that fits."""
-    return message(_FITTING[one.field], value=one.text)
+    return message(f"memory.fitting.{one.field}", value=one.text)
 
 
 # ------------------------------------------------------------------------------ notices

@@ -12,21 +12,10 @@ from core.planning.memory_fixes import Fix, cheapest_fix, fewest_accelerators, f
 from core.views.plan.text_limits import but_misses
 from core.views.plan.text_memory import sentence
 
-_CHANGES = {
-    "rc": "memory.change.rc",
-    "mbs": "memory.change.mbs",
-    "zero": "memory.change.zero",
-    "cp": "memory.change.cp",
-    "tp": "memory.change.tp",
-    "pp": "memory.change.pp",
-    "off": "memory.change.off",
-    "chunks": "memory.change.chunks",
-}
-
 
 def changes_of(fix: Fix) -> list[Message]:
     """Return what a fix changes: ``recompute full``, ``context parallelism 4``."""
-    return [message(_CHANGES[name], value=text) for name, text in fix.texts.items()]
+    return [message(f"memory.change.{name}", value=text) for name, text in fix.texts.items()]
 
 
 def _free(h: MemoryEstimate, fix: Fix) -> float:
@@ -88,19 +77,12 @@ def _outlook(h: MemoryEstimate, found: Sequence[Fix]) -> list[Message]:
         return [message("memory.why.fixes" if over else "memory.why.fixes_headroom", n=float(len(found)))]
     if h.lacks:
         return [message("memory.fix.none" if over else "memory.fix.none_enough")]
-    sizes = zip(_SIZES.items(), largest(h), strict=True)
     now = {"micro_batch": int(h.layout.micro_batch), "length": h.plan.seq_len, "layers": h.spec.layers}
-    limits = [message(key, value=float(most)) for (name, key), most in sizes if most > now[name]]
+    sizes = zip(now, largest(h), strict=True)
+    limits = [message(f"memory.why.{name}", value=float(most)) for name, most in sizes if most > now[name]]
     if not limits:
         return [message("memory.why.full", headroom=headroom)]
     return [message("memory.why.larger", limits=limits, headroom=headroom)]
-
-
-_SIZES = {
-    "micro_batch": "memory.why.micro_batch",
-    "length": "memory.why.length",
-    "layers": "memory.why.layers",
-}
 
 
 def costs(fix: Fix) -> list[Message]:

@@ -14,22 +14,13 @@ from core.training.layout import LayoutError
 from core.wording import Amount, format_value
 
 NAMES: dict[Limited, str] = {
-    "deadline": "limits.name.deadline",
-    "money": "limits.name.budget",
-    "power": "limits.name.power",
-    "host": "limits.name.host",
-    "memory": "limits.name.headroom",
+    "deadline": "deadline",
+    "money": "budget",
+    "power": "power",
+    "host": "host",
+    "memory": "headroom",
 }
-"""What is limited → its name as a label."""
-
-_THE: dict[Limited, str] = {
-    "deadline": "limits.the.deadline",
-    "money": "limits.the.budget",
-    "power": "limits.the.power",
-    "host": "limits.the.host",
-    "memory": "limits.the.headroom",
-}
-"""What is limited → its name in a sentence."""
+"""What is limited → its name in ids of messages."""
 
 _KINDS: dict[Limited, str] = {"deadline": "days", "money": "dollars", "power": "W", "host": "GiB", "memory": "GiB"}
 """What is limited → the format of its values."""
@@ -42,12 +33,12 @@ def limit_checks(a: PlanEstimate) -> tuple[Check, ...]:
 
 def limit_name(limited: Limited) -> Message:
     """Return the name of a limit as a label."""
-    return message(NAMES[limited])
+    return message(f"limits.name.{NAMES[limited]}")
 
 
 def limit_in_sentence(limited: Limited) -> Message:
     """Return the name of a limit in a sentence."""
-    return message(_THE[limited])
+    return message(f"limits.the.{NAMES[limited]}")
 
 
 def _the(checks: Sequence[Check]) -> list[Message]:
@@ -78,7 +69,7 @@ def limits_line(a: PlanEstimate, report: LimitReport) -> str:
 
 
 def limits_text(a: PlanEstimate, every: Sequence[Check]) -> list[Message]:
-    """Return the limits of ``a``, or of a calendar of which it is a run: the verdict, then each, those missed first."""
+    """Return the limits of ``a``, or of several runs of which it is one: the verdict, then each, those missed first."""
     ordered = sorted(every, key=lambda check: check.met is not False)
     return [verdict(every), *(check_text(a, check) for check in ordered)]
 
@@ -178,32 +169,16 @@ def ways_text(ways: Sequence[WayToMeet]) -> list[Message]:
 def _way_text(way: WayToMeet) -> Message:
     misses, risks, a = _the(way.misses), _the(way.risks), way.changed
     return pick_message(
-        _WAYS[way.kind, bool(misses), bool(risks)],
+        f"limits.way.{way.kind}{'_misses' * bool(misses)}{'_risks' * bool(risks)}",
         accelerators=float(a.count) if a else math.nan,
         device=way.accelerator,
-        limit=message(_THE[way.check.id]),
+        limit=limit_in_sentence(way.check.id),
         tokens=a.middle.tokens if a else math.nan,
         days=a.middle.days if a else math.nan,
         chance=CERTAINTIES[SURE],
         misses=misses,
         risks=risks,
     )
-
-
-_WAYS = {
-    ("none", False, False): "limits.way.none",
-    ("accelerators", False, False): "limits.way.accelerators",
-    ("accelerators", True, False): "limits.way.accelerators_misses",
-    ("tokens", False, False): "limits.way.tokens",
-    ("tokens", True, False): "limits.way.tokens_misses",
-    ("power", False, False): "limits.way.power",
-    ("power", True, False): "limits.way.power_misses",
-    ("surer", False, False): "limits.way.surer",
-    ("surer", True, False): "limits.way.surer_misses",
-    ("surer", False, True): "limits.way.surer_risks",
-    ("surer", True, True): "limits.way.surer_misses_risks",
-}
-"""What is changed, whether that misses other limits, and whether it makes others less likely → the message."""
 
 
 # ------------------------------------------------------------------------------ in tables and lists

@@ -24,13 +24,16 @@ def gib(value: float) -> str:
     return format_bytes(value, system="binary", digits=3)
 
 
+DEGREES = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data")
+"""Fields of a layout, in the order in which a layout is written."""
+
 # ------------------------------------------------------------------------------ the answer
 
 
 def sentence(h: MemoryEstimate) -> Message:
     """Return whether a plan fits, by how much, and its peak memory."""
     return pick_message(
-        _HEADLINES["headroom" if h.fits == "fits" and h.lacks else h.fits],
+        f"memory.headline.{'headroom' if h.fits == 'fits' and h.lacks else h.fits}",
         model=_model_text(h),
         where=_where_text(h),
         needed=h.total,
@@ -39,14 +42,6 @@ def sentence(h: MemoryEstimate) -> Message:
         over=-h.spare,
         headroom=h.plan.limits.free,
     )
-
-
-_HEADLINES = {
-    "fits": "memory.headline.fits",
-    "headroom": "memory.headline.headroom",
-    "over": "memory.headline.over",
-    "unknown": "memory.headline.unknown",
-}
 
 
 def _model_text(h: MemoryEstimate) -> Message:
@@ -76,19 +71,11 @@ def counted(h: MemoryEstimate) -> Message:
     """Return the line under the headline: the layout, and what it recomputes."""
     return message(
         "memory.layout.line",
-        source=message(_LAYOUT_SOURCES[_layout_source(h)]),
+        source=message(f"memory.layout.{_layout_source(h)}"),
         layout=laid_out(h.layout),
         micro_batch=float(h.layout.micro_batch),
         recompute=recomputed(int(h.layout.recompute), h.step.implementation.flash),
     )
-
-
-_LAYOUT_SOURCES = {
-    "custom": "memory.layout.custom",
-    "default": "memory.layout.default",
-    "smallest": "memory.layout.smallest",
-    "fastest": "memory.layout.fastest",
-}
 
 
 def _layout_source(h: MemoryEstimate) -> str:
@@ -102,23 +89,15 @@ def _layout_source(h: MemoryEstimate) -> str:
 def laid_out(layout: Layout) -> Message:
     """Return the degrees of a layout that are more than one: ``tensor 8 · pipeline 16 · data 128 · ZeRO-1``."""
     degrees = [
-        message(key, n=float(degree)) for name, key in _DEGREES.items() if (degree := int(getattr(layout, name))) > 1
+        message(f"memory.layout.{name}", n=float(degree))
+        for name in DEGREES
+        if (degree := int(getattr(layout, name))) > 1
     ]
     if not degrees:
         return message("memory.layout.single")
     if layout.zero and layout.data * layout.context > 1:
         return message("memory.layout.zero", degrees=degrees, n=float(layout.zero))
     return message("memory.layout.degrees", degrees=degrees)
-
-
-_DEGREES = {
-    "tensor": "memory.layout.tensor",
-    "pipeline": "memory.layout.pipeline",
-    "context": "memory.layout.context",
-    "expert": "memory.layout.expert",
-    "expert_tensor": "memory.layout.expert_tensor",
-    "data": "memory.layout.data",
-}
 
 
 def field_of(problem: LayoutError) -> str:

@@ -12,14 +12,6 @@ _MODES = {
     Recompute.FULL: "memory.recompute.full",
 }
 _SELECTIVE = {True: "memory.recompute.selective_flash", False: "memory.recompute.selective_attention"}
-_MODULES = {
-    "core_attn": "memory.module.core_attn",
-    "layernorm": "memory.module.layernorm",
-    "act": "memory.module.act",
-    "mla_up_proj": "memory.module.mla_up_proj",
-    "mlp": "memory.module.mlp",
-    "moe": "memory.module.moe",
-}
 
 
 def recomputed(recompute: int, flash: bool | None = None) -> Message:
@@ -37,5 +29,5 @@ def _what(recompute: int, flash: bool | None) -> Message:
         return message(_SELECTIVE[flash])
     if mode in _MODES:
         return message(_MODES[Recompute(mode)])
-    modules = [message(_MODULES[name]) for name in named_modules(recompute)]
+    modules = [message(f"memory.module.{name}") for name in named_modules(recompute)]
     return message("memory.recompute.modules", modules=modules)

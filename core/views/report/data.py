@@ -61,7 +61,7 @@ def _row(row: Row) -> dict[str, str | float]:
 
 
 def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str:
-    """Return a saved plan as a file that `read_json` reads, or a saved calendar, with note, tags, and comments."""
+    """Return a saved plan as a file that `read_json` reads, or a saved decision, with note, tags, and comments."""
     item = {
         "name": plan.entry.name,
         "texts": dict(plan.entry.texts),
@@ -71,7 +71,7 @@ def saved_as_json(plan: SavedPlan, comments: Sequence[Mapping[str, str]]) -> str
         "comments": list(comments),
     }
     about = {"date": plan.changed.date().isoformat(), "knowledge": plan.data_version}
-    return _written(KIND if plan.entry.kind == "plan" else "napkin calendar", about, [item])
+    return _written(KIND if plan.entry.kind == "plan" else "napkin decision", about, [item])
 
 
 def _written(kind: str, about: Mapping[str, str], plans: Sequence[Mapping[str, Any]]) -> str:
@@ -109,7 +109,6 @@ def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         name = cleaned(plan.name, limit("plan_name")) or str(message("comparison.unnamed", number=i + 1.0))
         named = {PLAN_FORM.key(name): (value,) for name, value in plan.texts.items()}
         texts, about = PLAN_FORM.from_address({**named, VERSION: (str(result.version),)})
-        about = [line.replace("The link", "The file") for line in about]
         sentences += [message("report.file.field", plan=clipped(name), problem=line) for line in about]
         results = {name: value for name, value in plan.results.items() if name in RESULTS}
         entries.append(replace(entry_of(name, texts), results=results))

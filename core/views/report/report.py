@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from core.messages import message
-from core.planning.comparison.comparison import ComparedPlan, compare_plans
-from core.planning.comparison.entry import Entry
-from core.planning.estimate import PlanEstimate, timed_estimate
-from core.planning.form.plan_form import plan_of
+from core.planning.comparison.comparison import ComparedPlan
+from core.planning.estimate import PlanEstimate
 from core.views.common.rows import Row
 from core.views.plan import text as plan_text
 from core.views.report.rows import plan_rows, step_rows
@@ -50,15 +48,6 @@ class Report:
         """Return key and label of every quantity that any plan has, in the order of the plans."""
         labels = {row.key: row.label for rows in self._rows.values() for row in rows.values()}
         return {key: labels[key] for key in merged(list(rows) for rows in self._rows.values())}
-
-
-def report_of(
-    entries: Sequence[Entry], link: str, date: datetime.date, base: int = 0, *, of_layout: bool = False
-) -> Report:
-    """Return a report on plans, or with ``of_layout`` on the layout of the only one. Raises `LayoutError` for one that
-    is invalid."""
-    layout = timed_estimate(plan_of(entries[0].reading)) if of_layout else None
-    return Report(compare_plans(entries), link, date, base, layout)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:

@@ -163,15 +163,18 @@ def _names(operations: Sequence[LayerOperation], palette: Palette) -> list[Figur
     They take turns right and left of the roof, because several share nearly one place.
     """
     others = sorted((o for o in operations if o.kind != "matmul"), key=lambda o: float(o.placed.intensity))
+    at = [math.log10(float(o.placed.intensity)) for o in others]
+    sides = [at[i + 2 :: 2] if i % 2 == 0 else at[1:i:2] for i in range(len(at))]  # names move away from these
+    near = [sum(abs(at[i] - other) < 0.3 for other in side) for i, side in enumerate(sides)]
     return [
         label(
             palette,
             o.name,
-            x=math.log10(float(o.placed.intensity)),
+            x=at[i],
             y=math.log10(float(o.placed.attainable) / 1e12),
-            xanchor="left" if i % 2 == 0 else "right",
-            xshift=11 if i % 2 == 0 else -11,
-            yshift=-4 if i % 2 == 0 else 6,
+            xanchor="right" if i % 2 else "left",
+            xshift=-11 if i % 2 else 11,
+            yshift=6 + 13 * near[i] if i % 2 else -4 - 13 * near[i],
         )
         for i, o in enumerate(others)
     ]

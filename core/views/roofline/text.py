@@ -14,6 +14,7 @@ from core.sources import DEEPSEEK_V3
 from core.step_time.layer_kinds import LayerKind
 from core.step_time.layer_roofline import LayerOperation, matmul_share
 from core.units import format_duration, format_quantity, significant
+from core.views.common.table import Table, table_of
 from core.wording import percent_of_whole, plain
 
 _ATTENTION = ("attention", "scores", "softmax", "values")
@@ -49,41 +50,29 @@ def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
     return list(merged.values())
 
 
-def headings() -> tuple[Message, ...]:
-    """Return the headings of `operation_rows`."""
-    return (
-        message("roofline.table.operation"),
-        message("roofline.table.flop"),
-        message("roofline.table.flop_share"),
-        message("roofline.table.intensity"),
-        message("roofline.table.limit"),
-        message("roofline.table.time"),
-        message("roofline.table.time_share"),
-    )
-
-
-def operation_rows(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
-    """Return the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
+def operation_table(result: Sequence[LayerOperation]) -> Table:
+    """Return the operations. Shares are of the layer's two passes; what is beside them says how often."""
     rows = rows_of(result)
     flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
-    return [
-        (
-            r.name,
-            format_quantity(r.flop, "flop"),
-            percent_of_whole(r.flop / flop) if r.per == "layer" else message(_ONCE[r.per]),
-            significant(r.intensity, 3),
-            message(_BOUNDS[r.bound]),
-            format_duration(r.seconds, 3),
-            percent_of_whole(r.seconds / seconds) if r.per == "layer" else message(_ONCE[r.per]),
-        )
-        for r in rows
-    ]
+
+    def share(row: RooflineRow, part: float) -> str:
+        return percent_of_whole(part) if row.per == "layer" else message(_ONCE[row.per])
+
+    return table_of(
+        {
+            message("roofline.table.operation"): [r.name for r in rows],
+            message("roofline.table.flop"): [format_quantity(r.flop, "flop") for r in rows],
+            message("roofline.table.flop_share"): [share(r, r.flop / flop) for r in rows],
+            message("roofline.table.intensity"): [significant(r.intensity, 3) for r in rows],
+            message("roofline.table.limit"): [message(f"roofline.table.{r.bound}") for r in rows],
+            message("roofline.table.time"): [format_duration(r.seconds, 3) for r in rows],
+            message("roofline.table.time_share"): [share(r, r.seconds / seconds) for r in rows],
+        }
+    )
 
 
 _ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
 """In place of a share, for what is done beside the layer."""
-
-_BOUNDS = {"compute": "roofline.table.compute", "memory": "roofline.table.memory"}
 
 
 def not_modeled(spec: TransformerSpec) -> Message:
@@ -126,22 +115,6 @@ def method_notes() -> tuple[Message, Message]:
     return message("roofline.bytes"), message("roofline.time")
 
 
-def windows(kinds: Sequence[LayerKind]) -> Message | str:
-    """Return how many layers have a window, where some have and some do not; else empty."""
-    having = sum(kind.layers for kind in kinds if kind.window)
-    window = float(max(kind.window for kind in kinds))
-    layers = _layers(kinds)
-    if not 0 < having < layers:
-        return ""
-    return message("roofline.kind.windowed", having=float(having), layers=layers, window=window)
-
-
-def mixtures(kinds: Sequence[LayerKind]) -> Message | str:
-    """Return how many layers have experts, where some have and some do not; else empty."""
-    having, layers = sum(kind.layers for kind in kinds if kind.mixture), _layers(kinds)
-    return message("roofline.kind.experts", having=float(having), layers=layers) if 0 < having < layers else ""
-
-
 def _layers(kinds: Sequence[LayerKind]) -> float:
     return float(sum(kind.layers for kind in kinds))
 
@@ -150,11 +123,11 @@ def layer_caption(model: str, kind: LayerKind, kinds: Sequence[LayerKind]) -> Me
     """Return the caption of the table of operations: the model, and what sets a kind of layer apart."""
     named: list[Message] = []
     layers = _layers(kinds)
-    if kind.window or windows(kinds):
+    if kind.window or any(other.window for other in kinds):
         having = _layers([other for other in kinds if other.window == kind.window])
         way = "roofline.kind.window" if kind.window else "roofline.kind.full"
         named.append(pick_message(way, window=float(kind.window), having=having, layers=layers))
-    if mixtures(kinds):
+    if len({other.mixture for other in kinds}) > 1:
         having = _layers([other for other in kinds if other.mixture == kind.mixture])
         ffn = "roofline.kind.mixture" if kind.mixture else "roofline.kind.dense"
         named.append(message(ffn, having=having, layers=layers))

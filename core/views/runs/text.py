@@ -15,6 +15,7 @@ from core.runs.published import Comparison, Evidence, PublishedRun, run_hours
 from core.runs.run_efficiency import Shares
 from core.runs.scores import NearestRun, Prediction, Score
 from core.units import Kind, format_duration, format_quantity
+from core.views.common.table import Table, table_of
 from core.wording import Amount, format_value, interval, percent, signed
 
 _KINDS = {"time": "days", "tokens": "tokens", "parameters": "parameters", "accelerators": "count", "MFU": "percent"}
@@ -111,43 +112,22 @@ def differences_text(near: NearestRun) -> str:
     ]
     for kind in near.differences:
         width, generations = near.evidence.width, float(near.generations)
-        parts.append(pick_message(_DIFFERENCES[kind], generations=generations, width=width))
+        parts.append(pick_message(f"runs.differs.{kind}", generations=generations, width=width))
     return ", ".join(parts)
 
 
-_DIFFERENCES = {
-    "newer": "runs.differs.newer",
-    "older": "runs.differs.older",
-    "family": "runs.differs.family",
-    "mixture": "runs.differs.mixture",
-    "dense": "runs.differs.dense",
-    "width": "runs.differs.width",
-}
-
-
-def near_headings() -> tuple[Message, ...]:
-    """Return the headings of `near_rows`."""
-    return (
-        message("runs.near.run"),
-        message("runs.near.accelerator"),
-        message("runs.near.difference"),
-        message("runs.near.mfu"),
-        message("runs.near.efficiency"),
-    )
-
-
-def near_rows(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> list[tuple[str, ...]]:
+def near_table(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) -> Table:
     """Return the nearest runs, in what they differ, their MFU, and their run efficiency."""
-    return [
-        (
-            p.run.model,
-            p.run.accelerator,
-            differences_text(p.similarity),
-            percent(p.similarity.evidence.utilisation),
-            percent(shares[p.similarity.evidence]) if p.similarity.evidence in shares else message("runs.near.untimed"),
-        )
-        for p in similar
-    ]
+    rows, untimed = [p.similarity.evidence for p in similar], message("runs.near.untimed")
+    return table_of(
+        {
+            message("runs.near.run"): [p.run.model for p in similar],
+            message("runs.near.accelerator"): [p.run.accelerator for p in similar],
+            message("runs.near.difference"): [differences_text(p.similarity) for p in similar],
+            message("runs.near.mfu"): [percent(row.utilisation) for row in rows],
+            message("runs.near.efficiency"): [percent(shares[row]) if row in shares else untimed for row in rows],
+        }
+    )
 
 
 # ------------------------------------------------------------------------------ how well they predict
@@ -192,35 +172,22 @@ _EFFICIENCIES = {
 """Whether steps are timed, and whether the accelerator is new → the message."""
 
 
-def predicted_headings() -> tuple[Message, ...]:
-    """Return the headings of `predicted_rows`."""
-    return (
-        message("runs.predicted.run"),
-        message("runs.predicted.lab"),
-        message("runs.near.accelerator"),
-        message("runs.predicted.published"),
-        message("runs.predicted.median"),
-        message("runs.predicted.range"),
-        message("runs.predicted.error"),
-        message("runs.predicted.inside"),
-    )
-
-
-def predicted_rows(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
+def predicted_table(rows: Sequence[Prediction]) -> Table:
     """Return each run predicted from those of other labs."""
-    return [
-        (
-            row.run.evidence.run.model,
-            row.run.lab,
-            row.run.evidence.run.accelerator,
-            format_quantity(row.published_hours, "accelerator_hours"),
-            format_quantity(row.hours.mid, "accelerator_hours", 3),
-            format_value((row.hours.low, row.hours.high), "count"),
-            signed(row.error),
-            message("runs.predicted.yes") if row.inside else message("runs.predicted.no"),
-        )
-        for row in rows
-    ]
+    runs, yes, no = [row.run for row in rows], message("runs.predicted.yes"), message("runs.predicted.no")
+    kind: Kind = "accelerator_hours"
+    return table_of(
+        {
+            message("runs.predicted.run"): [run.evidence.run.model for run in runs],
+            message("runs.predicted.lab"): [run.lab for run in runs],
+            message("runs.near.accelerator"): [run.accelerator for run in runs],
+            message("runs.predicted.published"): [format_quantity(row.published_hours, kind) for row in rows],
+            message("runs.predicted.median"): [format_quantity(row.hours.mid, kind, 3) for row in rows],
+            message("runs.predicted.range"): [format_value((r.hours.low, r.hours.high), "count") for r in rows],
+            message("runs.predicted.error"): [signed(row.error) for row in rows],
+            message("runs.predicted.inside"): [yes if row.inside else no for row in rows],
+        }
+    )
 
 
 def hover_text(row: Evidence) -> str:

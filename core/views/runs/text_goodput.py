@@ -9,9 +9,10 @@ from typing import Any
 from core.budget.equations import Interval
 from core.messages import Message, message, pick_message
 from core.planning.estimate import PlanEstimate
-from core.runs.energy import ASSUMED, drawn_power, node_power
+from core.runs.energy import drawn_power, node_power
 from core.runs.goodput import FailureRecord
 from core.units import Kind, QuantityText, format_count, format_quantity, significant
+from core.views.common.rows import cited, known
 from core.views.hardware.text import power
 from core.wording import span
 
@@ -114,7 +115,7 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
             format_count(r.accelerators),
             significant(r.rate, 3),
             r.counted,
-            message("whole.rates.cited", source=r.source, known=r.known),
+            cited(r.source, r.known),
         )
         for r in records
     ]
@@ -150,16 +151,8 @@ def power_basis(a: PlanEstimate) -> Message | str:
         node=node.node,
         accelerators=float(node.accelerators),
         watts=node.watts,
-        origin=message(_ORIGINS[node.confidence]),
+        origin=known(node.confidence),
         source=node.source,
         share=share,
         pue=a.plan.power.pue,
     )
-
-
-_ORIGINS = {
-    ASSUMED: "whole.origin.assumed",
-    "verified": "whole.origin.verified",
-    "recalled": "whole.origin.recalled",
-}
-"""How the power of a node is known → the words for it."""

@@ -12,7 +12,7 @@ from core.planning.sensitivity import ClusterResult
 from core.search.request import Columns, LayoutResult
 from core.step_time.running import PARTS
 from core.units import significant
-from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.chart import MONO, Figure, axis, colored, figure, label, marks, over, round_ticks, rule
 from core.views.common.palette import Palette
 from core.views.search.names import key_name, part_color, part_name, short_layout
 
@@ -20,6 +20,8 @@ GIB = 2.0**30
 
 _KEYS = 64
 """Letters of the names of colors on a line."""
+
+_AT_RIGHT = {"x": 1, "xref": "paper", "xanchor": "right", "yanchor": "bottom"}
 
 
 def space(
@@ -30,79 +32,58 @@ def space(
     here: the layout of the plan, under a ring.
     """
     pace, memory = plans.pace, np.asarray(plans.memory) / GIB
-    data: list[Figure] = []
-    bounds = [part for part in np.unique(plans.bound) if len(pace)]
-    for part in bounds:
-        at = plans.bound == part
-        name = PARTS[int(part)]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": part_name(name),
-                "x": pace[at],
-                "y": memory[at],
-                "text": _hover(plans, at),
-                "marker": {"size": 5, "opacity": 0.55, "color": part_color(name, palette)},
-                "hovertemplate": f"%{{text}}<br>{_POINT}, {part_name(name)}<extra></extra>",
-            }
+    bounds = {PARTS[int(part)]: plans.bound == part for part in np.unique(plans.bound)}
+    data = [
+        marks(
+            "markers",
+            pace[at],
+            memory[at],
+            f"%{{text}}<br>{_POINT}, {part_name(name)}",
+            name=part_name(name),
+            text=_hover(plans, at),
+            marker={"size": 5, "opacity": 0.55, "color": part_color(name, palette)},
         )
+        for name, at in bounds.items()
+    ]
     front = [result for result in front if result.pace <= max(pace)]
-    data.append(_front(front, palette))
+    line = {"color": palette.text, "width": 1.5}
+    hollow = {"size": 7, "color": palette.background, "line": line}
+    said = f"%{{text}}<br>{_POINT}, {message('search.chart.pareto')}"
+    data.append(_results("lines+markers", front, said, name="front", line={**line, "shape": "hv"}, marker=hollow))
     if here:
-        data.append(_ring(here, palette))
+        ring = {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}}
+        said = f"{message('search.chart.plan')}: %{{text}}<br>{_POINT}"
+        data.append(_results("markers", [here], said, name="plan", marker=ring))
     named = [result.pace for result in (*front, *([here] if here else []))]
-    low, high = min([*pace, *named]), max([*pace, *named])
-    keys = _keys([PARTS[int(part)] for part in bounds], palette)
-    return {
-        "data": data,
-        "layout": layout(
-            palette,
-            height=320,
-            margin={"l": 8, "r": 16, "t": 34 + 18 * len(keys), "b": 8},
-            xaxis=axis(palette, message("search.chart.pace"), type="log", **_ticks(low, high)),
-            yaxis=axis(palette, message("search.chart.memory"), rangemode="tozero"),
-            annotations=[
-                *_over(keys, palette),
-                *_ends(front, palette),
-                _full(usable, palette),
-            ],
-            shapes=[
-                {
-                    "type": "line",
-                    "xref": "paper",
-                    "x0": 0,
-                    "x1": 1,
-                    "y0": usable / GIB,
-                    "y1": usable / GIB,
-                    "line": {"color": palette.text, "width": 2, "dash": "dash"},
-                }
-            ],
-        ),
-    }
-
-
-def _full(usable: float, palette: Palette) -> Figure:
-    """The label of the dashed line at the capacity of one accelerator."""
-    text = message("search.chart.capacity", capacity=usable)
-    return label(palette, text, x=1, xref="paper", xanchor="right", y=usable / GIB, yanchor="bottom")
+    keys = _keys(list(bounds), palette)
+    full = message("search.chart.capacity", capacity=usable)
+    return figure(
+        palette,
+        data,
+        height=320,
+        margin={"l": 8, "r": 16, "t": 34 + 18 * len(keys), "b": 8},
+        xaxis=axis(palette, message("search.chart.pace"), **_ticks(min([*pace, *named]), max([*pace, *named]))),
+        yaxis=axis(palette, message("search.chart.memory"), rangemode="tozero"),
+        annotations=[
+            *([over(palette, "<br>".join((message("search.chart.overhead"), *keys)), 8, align="left")] if keys else []),
+            *_ends(front, palette),
+            label(palette, full, y=usable / GIB, **_AT_RIGHT),
+        ],
+        shapes=[rule({"color": palette.text, "width": 2, "dash": "dash"}, y=usable / GIB)],
+    )
 
 
 def _ticks(low: float, high: float) -> Figure:
     """Round ticks of a log axis of times that runs over a part of a decade or over several."""
     low, high = low / 1.04, high * 1.08
+    ticks = round_ticks(low, high)
     if high / low > 5:
-        inside = [m * 10.0**k for k in range(-6, 9) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
-    else:
-        wide = (high - low) / 6
-        base = 10.0 ** math.floor(math.log10(wide))
-        step = next(m * base for m in (1, 2, 5, 10) if m * base >= wide)
-        inside = [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return {
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": inside,
-        "ticktext": [significant(mark, 3) for mark in inside],
-    }
+        return ticks
+    wide = (high - low) / 6
+    base = 10.0 ** math.floor(math.log10(wide))
+    step = next(m * base for m in (1, 2, 5, 10) if m * base >= wide)
+    inside = [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return {**ticks, "tickvals": inside, "ticktext": [significant(mark, 3) for mark in inside]}
 
 
 _POINT = "%{x:.3~f} s, %{y:.3~f} GiB"
@@ -113,31 +94,10 @@ def _hover(plans: Columns, at: np.ndarray) -> list[str]:
     return [f"{short_layout(item)} ZeRO-{item.zero} × {item.micro_batch}" for item in layouts]
 
 
-def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "front",
-        "x": np.array([result.pace for result in front]),
-        "y": np.array([float(result.memory.total) / GIB for result in front]),
-        "text": [short_layout(result.layout) for result in front],
-        "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
-        "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
-        "hovertemplate": f"%{{text}}<br>{_POINT}, {message('search.chart.pareto')}<extra></extra>",
-    }
-
-
-def _ring(here: LayoutResult, palette: Palette) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "plan",
-        "x": np.array([here.pace]),
-        "y": np.array([float(here.memory.total) / GIB]),
-        "text": [short_layout(here.layout)],
-        "marker": {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}},
-        "hovertemplate": f"{message('search.chart.plan')}: %{{text}}<br>{_POINT}<extra></extra>",
-    }
+def _results(mode: str, results: Sequence[LayoutResult], hover: str, **options: object) -> Figure:
+    x, y = ([result.pace for result in results], [float(result.memory.total) / GIB for result in results])
+    text = [short_layout(result.layout) for result in results]
+    return marks(mode, np.array(x), np.array(y), hover, text=text, **options)
 
 
 def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
@@ -169,14 +129,7 @@ def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
         if not lines or len(" · ".join((*lines[-1], word))) > _KEYS:
             lines.append([])
         lines[-1].append(word)
-    return [" · ".join(f"<span style='color:{words[word]}'><b>{word}</b></span>" for word in line) for line in lines]
-
-
-def _over(keys: Sequence[str], palette: Palette) -> list[Figure]:
-    """The names of the colors, over the picture."""
-    text = "<br>".join((message("search.chart.overhead"), *keys))
-    place: Figure = {"x": 0, "xref": "paper", "xanchor": "left", "align": "left", "y": 1, "yref": "paper"}
-    return [label(palette, text, **place, yanchor="bottom", yshift=8)] if keys else []
+    return [colored([(word, words[word]) for word in line]) for line in lines]
 
 
 def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, palette: Palette) -> Figure:
@@ -187,72 +140,44 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
     counts = np.array([float(size.accelerators) for size in sizes])
     days = np.array([size.answer.middle.days for size in sizes])
     perfect = days[0] * counts[0] / counts
-    named = [size for size in sizes if math.log2(size.accelerators / here).is_integer()]
-    notes: list[Figure] = []
-    shapes: list[Figure] = []
-    if deadline > 0:
-        line = {"color": palette.gradients, "width": 1.5, "dash": "dash"}
-        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": deadline, "y1": deadline, "line": line})
-        notes.append(
-            label(
-                palette,
-                message("search.chart.deadline", days=deadline),
-                x=1,
-                xref="paper",
-                xanchor="right",
-                y=float(np.log10(deadline)),
-                yanchor="bottom",
-                font={"family": SANS, "size": 12, "color": palette.gradients},
-            )
-        )
-    ends = [*days, *perfect, *([deadline] if shapes else [])]
-    low, high = min(ends) / 1.3, max(ends) * 1.5
-    marks = [m * 10.0**k for k in range(-4, 6) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
-    return {
-        "data": [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": "perfect scaling",
-                "x": counts,
-                "y": perfect,
-                "line": {"color": palette.muted, "width": 1.5, "dash": "dot"},
-                "hoverinfo": "skip",
-            },
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": "plan",
-                "x": counts,
-                "y": days,
-                "text": [short_layout(size.layout) for size in sizes],
-                "line": {"color": palette.fraction, "width": 2.5, "shape": "hv"},
-                "marker": {
+    named = [size.accelerators for size in sizes if math.log2(size.accelerators / here).is_integer()]
+    due, red = deadline > 0, palette.gradients
+    ends = [*days, *perfect, *([deadline] if due else [])]
+    said = message("search.chart.deadline", days=deadline)
+    return figure(
+        palette,
+        [
+            marks(
+                "lines",
+                counts,
+                perfect,
+                "",
+                name="perfect scaling",
+                line={"color": palette.muted, "width": 1.5, "dash": "dot"},
+            ),
+            marks(
+                "lines+markers",
+                counts,
+                days,
+                "%{x:,}: %{text}<br>%{y:.3~f} d",
+                name="plan",
+                text=[short_layout(size.layout) for size in sizes],
+                line={"color": palette.fraction, "width": 2.5, "shape": "hv"},
+                marker={
                     "size": [13 if size.accelerators == here else 8 for size in sizes],
                     "color": palette.fraction,
                 },
-                "hovertemplate": "%{x:,}: %{text}<br>%{y:.3~f} d<extra></extra>",
-            },
+            ),
         ],
-        "layout": layout(
+        height=380,
+        xaxis=axis(
             palette,
-            height=380,
-            xaxis=axis(
-                palette,
-                message("search.chart.accelerators"),
-                type="log",
-                tickvals=[size.accelerators for size in named],
-                ticktext=[f"{size.accelerators:,}" for size in named],
-            ),
-            yaxis=axis(
-                palette,
-                message("search.chart.days"),
-                type="log",
-                range=[float(np.log10(low)), float(np.log10(high))],
-                tickvals=marks,
-                ticktext=[significant(mark, 3) for mark in marks],
-            ),
-            annotations=notes,
-            shapes=shapes,
+            message("search.chart.accelerators"),
+            type="log",
+            tickvals=named,
+            ticktext=[f"{size:,}" for size in named],
         ),
-    }
+        yaxis=axis(palette, message("search.chart.days"), **round_ticks(min(ends) / 1.3, max(ends) * 1.5)),
+        annotations=[label(palette, said, red, y=math.log10(deadline), **_AT_RIGHT)] if due else [],
+        shapes=[rule({"color": red, "width": 1.5, "dash": "dash"}, y=deadline)] if due else [],
+    )

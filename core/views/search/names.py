@@ -9,22 +9,20 @@ from core.training.layout import Layout, named_modules, recompute_name
 from core.views.common.palette import Palette
 from core.wording import listed
 
-_PARTS: Mapping[str, tuple[str, str]] = {
-    "matmul": ("search.part.matmul", "fraction"),
-    "attention": ("search.part.attention", "accent"),
-    "elementwise": ("search.part.elementwise", "gradients"),
-    "recompute": ("search.part.recompute", "activations"),
-    "tensor": ("search.part.tensor", "master"),
-    "context": ("search.part.context", "accent"),
-    "expert": ("search.part.expert", "sign"),
-    "transfer": ("search.part.transfer", "buffers"),
-    "bubble": ("search.part.bubble", "buffers"),
-    "data": ("search.part.data", "exponent"),
-    "optimizer": ("search.part.optimizer", "optimizer"),
-    "fixed": ("search.part.fixed", ""),
-    "jitter": ("search.part.jitter", ""),
+_ROLES: Mapping[str, str] = {
+    "matmul": "fraction",
+    "attention": "accent",
+    "elementwise": "gradients",
+    "recompute": "activations",
+    "tensor": "master",
+    "context": "accent",
+    "expert": "sign",
+    "transfer": "buffers",
+    "bubble": "buffers",
+    "data": "exponent",
+    "optimizer": "optimizer",
 }
-"""Part of a step → its name, and the role whose color it has (none: quiet)."""
+"""Part of a step → the role whose color it has; others are quiet."""
 
 _KEYS: Mapping[str, str] = {
     "transfer": "search.key.pipeline",
@@ -37,7 +35,7 @@ _KEYS: Mapping[str, str] = {
 
 def part_name(part: str) -> Message:
     """Return the name of a part of a step."""
-    return message(_PARTS[part][0])
+    return message(f"search.part.{part}")
 
 
 def key_name(part: str) -> Message:
@@ -47,24 +45,13 @@ def key_name(part: str) -> Message:
 
 def part_color(part: str, palette: Palette) -> str:
     """Return the color of a part of a step."""
-    role = _PARTS[part][1]
-    return palette.role(role) if role else palette.muted
-
-
-_DEGREES: Mapping[str, str] = {
-    "tensor": "search.degree.tensor",
-    "pipeline": "search.degree.pipeline",
-    "context": "search.degree.context",
-    "expert": "search.degree.expert",
-    "expert_tensor": "search.degree.expert_tensor",
-    "data": "search.degree.data",
-}
+    return palette.role(_ROLES[part]) if part in _ROLES else palette.muted
 
 
 def layout_label(layout: Layout) -> str:
     """Return a layout in words: ``tensor 8 · pipeline 16 · data 128 · ZeRO-1 · 8 chunks per stage``."""
-    degrees = {name: float(getattr(layout, name)) for name in _DEGREES}
-    named = [message(_DEGREES[name], degree=degree) for name, degree in degrees.items() if degree > 1]
+    degrees = {name: float(getattr(layout, name)) for name in _LETTERS.values()}
+    named = [message(f"search.degree.{name}", degree=degree) for name, degree in degrees.items() if degree > 1]
     if layout.zero and layout.data * layout.context > 1:
         named.append(message("search.degree.zero", stage=float(layout.zero)))
     if layout.interleave > 1:

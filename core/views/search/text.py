@@ -14,6 +14,7 @@ from core.step_time.running import PARTS
 from core.training.layout import OFFLOAD_NAMES
 from core.units import format_exact, format_quantity, significant
 from core.views.common.rows import Row
+from core.views.common.table import Table, table_of
 from core.views.plan.text import by_6n, model_text
 from core.views.search.names import layout_label, part_name, recompute_label, table_layout
 from core.wording import format_value, percent, rent_or_none, seconds_text
@@ -24,20 +25,13 @@ def headline(at: PlanEstimate) -> Message:
     layout = at.step.layout
     way = "single" if layout.accelerators == 1 else "custom" if at.plan.own_layout else "fastest"
     return pick_message(
-        _HEADLINES[way],
+        f"search.headline.{way}",
         model=model_text(at),
         accelerators=float(at.count),
         device=at.device.name,
         layout=layout_label(layout),
         seconds=at.step.seconds,
     )
-
-
-_HEADLINES = {
-    "fastest": "search.headline.fastest",
-    "custom": "search.headline.custom",
-    "single": "search.headline.single",
-}
 
 
 def step_range(at: PlanEstimate) -> Message:
@@ -134,40 +128,23 @@ def fastest_text(plan: Plan, result: SearchResult, here: LayoutResult) -> Messag
 _AS_FAST = 0.005
 
 
-def space_headings() -> tuple[Message, ...]:
-    """Return the headings of `space_rows`."""
-    return (
-        message("search.space.layout"),
-        message("search.space.micro_batch"),
-        message("search.space.recompute"),
-        message("search.space.seconds"),
-        message("search.space.mfu"),
-        message("search.space.memory"),
-        message("search.space.days"),
-        message("search.space.overhead"),
-    )
-
-
-def space_rows(
-    plan: Plan, request: SearchRequest, plans: Columns, best: LayoutResult, most: int
-) -> list[tuple[str, ...]]:
+def space_table(plan: Plan, request: SearchRequest, plans: Columns, best: LayoutResult, most: int) -> Table:
     """Return the first ``most`` layouts of the search space."""
-    rows: list[tuple[str, ...]] = []
-    for i in range(min(most, len(plans.seconds))):
-        layout, pace = plans.at(i), float(plans.pace[i])
-        rows.append(
-            (
-                table_layout(layout),
-                format_exact(int(layout.micro_batch)),
-                recompute_label(layout),
-                seconds_text(float(plans.seconds[i]), 4),
-                percent(request.by_6n(best.mfu) * best.pace / pace),
-                format_value(float(plans.memory[i]), "GiB"),
-                significant(plan.tokens * pace / 1e6 / 86400, 3),
-                part_name(PARTS[int(plans.bound[i])]),
-            )
-        )
-    return rows
+    count = range(min(most, len(plans.seconds)))
+    layouts, mfu = [plans.at(i) for i in count], request.by_6n(best.mfu) * best.pace
+    days = [plan.tokens * float(plans.pace[i]) / 1e6 / 86400 for i in count]
+    return table_of(
+        {
+            message("search.space.layout"): [table_layout(one) for one in layouts],
+            message("search.space.micro_batch"): [format_exact(int(one.micro_batch)) for one in layouts],
+            message("search.space.recompute"): [recompute_label(one) for one in layouts],
+            message("search.space.seconds"): [seconds_text(float(plans.seconds[i]), 4) for i in count],
+            message("search.space.mfu"): [percent(mfu / float(plans.pace[i])) for i in count],
+            message("search.space.memory"): [format_value(float(plans.memory[i]), "GiB") for i in count],
+            message("search.space.days"): [significant(each, 3) for each in days],
+            message("search.space.overhead"): [part_name(PARTS[int(plans.bound[i])]) for i in count],
+        }
+    )
 
 
 _SLOWER = 1.5
@@ -189,32 +166,19 @@ def pareto_text(result: SearchResult) -> Message:
     )
 
 
-def size_headings() -> tuple[Message, ...]:
-    """Return the headings of `size_rows`."""
-    return (
-        message("search.sizes.accelerators"),
-        message("search.sizes.layout"),
-        message("search.sizes.mfu"),
-        message("search.sizes.days"),
-        message("search.sizes.cost"),
-        message("search.sizes.hours"),
-    )
-
-
-def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
+def size_table(results: Sequence[ClusterResult]) -> Table:
     """Return the plan at each cluster size, with its accelerator-hours over those of the smallest."""
-    first = results[0].answer.middle
-    return [
-        (
-            format_exact(one.accelerators),
-            layout_label(one.layout),
-            percent(by_6n(one.answer)),
-            significant(one.answer.middle.days, 3),
-            rent_or_none(one.answer.dollars.mid),
-            format_value(one.answer.middle.hours / first.hours, "factor"),
-        )
-        for one in results
-    ]
+    runs = [one.answer.middle for one in results]
+    return table_of(
+        {
+            message("search.sizes.accelerators"): [format_exact(one.accelerators) for one in results],
+            message("search.sizes.layout"): [layout_label(one.layout) for one in results],
+            message("search.sizes.mfu"): [percent(by_6n(one.answer)) for one in results],
+            message("search.sizes.days"): [significant(run.days, 3) for run in runs],
+            message("search.sizes.cost"): [rent_or_none(one.answer.dollars.mid) for one in results],
+            message("search.sizes.hours"): [format_value(run.hours / runs[0].hours, "factor") for run in runs],
+        }
+    )
 
 
 def sizes_text(results: Sequence[ClusterResult], deadline: float, better: tuple[int, float] | None) -> list[Message]:

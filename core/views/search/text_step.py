@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.search.launch import TRL, Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import ParallelGroup, Timeline
@@ -14,6 +14,7 @@ from core.step_time.running import COMPUTE, INTERNEVO, JAX, PARTS, StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import OFFLOAD_NAMES, Layout, recompute_name
 from core.units import QuantityText, format_duration, format_exact, significant
+from core.views.common.table import Table, table_of
 from core.views.search.names import part_name
 from core.wording import format_value, seconds_text, signed
 
@@ -61,40 +62,18 @@ def stages_text(rows: Sequence[tuple[int, DeviceMemory]], count: int) -> Message
     )
 
 
-_KINDS = {
-    "tensor": "search.kind.tensor",
-    "context": "search.kind.context",
-    "expert": "search.kind.expert",
-    "data": "search.kind.data",
-    "pipeline": "search.kind.pipeline",
-}
-
-
-def group_headings() -> tuple[Message, ...]:
-    """Return the headings of `group_rows`."""
-    return (
-        message("search.groups.kind"),
-        message("search.groups.ranks"),
-        message("search.groups.stride"),
-        message("search.groups.nodes"),
-        message("search.groups.sent"),
-        message("search.groups.exposed"),
-    )
-
-
-def group_rows(groups: Sequence[ParallelGroup]) -> list[tuple[str, ...]]:
+def group_table(groups: Sequence[ParallelGroup]) -> Table:
     """Return each kind of parallelism with its groups, what it sends, and what of that is exposed."""
-    return [
-        (
-            message(_KINDS[group.kind]),
-            format_exact(group.ranks),
-            format_exact(group.stride),
-            format_exact(group.nodes),
-            format_value(group.sent, "GiB"),
-            format_duration(max(0.0, group.exposed), 3),
-        )
-        for group in groups
-    ]
+    return table_of(
+        {
+            message("search.groups.kind"): [message(f"search.kind.{group.kind}") for group in groups],
+            message("search.groups.ranks"): [format_exact(group.ranks) for group in groups],
+            message("search.groups.stride"): [format_exact(group.stride) for group in groups],
+            message("search.groups.nodes"): [format_exact(group.nodes) for group in groups],
+            message("search.groups.sent"): [format_value(group.sent, "GiB") for group in groups],
+            message("search.groups.exposed"): [format_duration(max(0.0, group.exposed), 3) for group in groups],
+        }
+    )
 
 
 def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
@@ -103,7 +82,7 @@ def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
         return message("search.traffic.none")
     most = max(groups, key=lambda group: group.sent)
     far = sum(group.sent for group in groups if not group.inside)
-    return message("search.traffic.takeaway", kind=message(_KINDS[most.kind]), sent=most.sent, network=far)
+    return message("search.traffic.takeaway", kind=message(f"search.kind.{most.kind}"), sent=most.sent, network=far)
 
 
 # ------------------------------------------------------------------------------ nearby layouts
@@ -111,28 +90,7 @@ def traffic_text(groups: Sequence[ParallelGroup]) -> Message:
 
 def neighbor_headings() -> tuple[Message, ...]:
     """Return the headings of `neighbor_rows`."""
-    return (
-        message("search.near.change"),
-        message("search.near.seconds"),
-        message("search.near.difference"),
-        message("search.near.memory"),
-        message("search.near.reason"),
-    )
-
-
-_FIELDS = {
-    "tensor": "search.field.tensor",
-    "pipeline": "search.field.pipeline",
-    "interleave": "search.field.interleave",
-    "context": "search.field.context",
-    "expert": "search.field.expert",
-    "expert_tensor": "search.field.expert_tensor",
-    "micro_batch": "search.field.micro_batch",
-    "zero": "search.field.zero",
-    "recompute": "search.field.recompute",
-    "sequence_parallel": "search.field.sequence_parallel",
-    "offload": "search.field.offload",
-}
+    return messages("search.near", "change seconds difference memory reason")
 
 
 def change_text(here: LayoutResult, neighbor: Neighbour) -> Message:
@@ -144,7 +102,7 @@ def change_text(here: LayoutResult, neighbor: Neighbour) -> Message:
         return OFFLOAD_NAMES[value] if neighbor.field == "offload" else f"{value:,}"
 
     before = named(int(getattr(here.layout, neighbor.field)))
-    return message(_FIELDS[neighbor.field], before=before, after=named(neighbor.value))
+    return message(f"search.field.{neighbor.field}", before=before, after=named(neighbor.value))
 
 
 def neighbor_rows(here: LayoutResult, neighbors: Sequence[Neighbour]) -> list[tuple[str, ...]]:
@@ -157,14 +115,10 @@ def neighbor_rows(here: LayoutResult, neighbors: Sequence[Neighbour]) -> list[tu
             continue
         longer, memory = there.pace / here.pace - 1, float(there.memory.total)
         state = "fits" if neighbor.fits else "over" if there.spare < 0 else "tight"
-        text = pick_message(_MEMORY[state], memory=memory, over=-there.spare)
+        text = pick_message(f"search.near.{state}", memory=memory, over=-there.spare)
         cells = seconds_text(there.seconds, 4), signed(longer), QuantityText(text, memory, "B")
         rows.append((change, *cells, _moved(here.step, there.step)))
     return rows
-
-
-_MEMORY = {"fits": "search.near.fits", "over": "search.near.over", "tight": "search.near.tight"}
-"""How a layout fits → the message."""
 
 
 def _moved(before: StepTime, after: StepTime) -> str:

@@ -11,14 +11,6 @@ from core.planning.estimate import PlanEstimate
 from core.planning.sensitivity import Input, Swing
 from core.wording import Amount, format_value
 
-_NAMES: Mapping[Input, str] = {
-    "tokens": "sensitivity.input.tokens",
-    "parameters": "sensitivity.input.parameters",
-    "accelerators": "sensitivity.input.accelerators",
-    "MFU": "sensitivity.input.mfu",
-    "price": "sensitivity.input.price",
-}
-
 _KINDS: Mapping[Input, str] = {"MFU": "percent", "price": "price"}
 """Inputs that are no counts → the format of their values."""
 
@@ -51,7 +43,7 @@ def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[NamedSwing, ...]:
 
 def _named(swing: Swing) -> NamedSwing:
     over = Amount((swing.low, swing.high), _KINDS.get(swing.input, "count"))
-    return NamedSwing(swing, message(_NAMES[swing.input]), over)
+    return NamedSwing(swing, message(f"sensitivity.input.{swing.input.lower()}"), over)
 
 
 def unrented(a: PlanEstimate) -> Message | str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.hardware.operations import Placed
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.models.catalog import CATALOG
 from core.serving.cache import CACHE_TYPES, TRANSFORMERS, cache_of, kind_of
 from core.serving.serving import LONGEST, Serving
@@ -42,7 +42,7 @@ def fitting_text(s: Serving, name: str) -> list[Message]:
     fit = s.users_that_fit
     kind = "unknown" if math.isnan(s.room) else "over" if s.room < 0 else "no_user" if fit < 1 else "users"
     said = pick_message(
-        _FITTING[kind],
+        f"serving.fits.{kind}",
         model=name,
         format=s.weights.kind.name,
         where=where_text(s.tensor, s.device.name),
@@ -56,14 +56,6 @@ def fitting_text(s: Serving, name: str) -> list[Message]:
     if fit >= 1 and s.users > fit:
         return [said, message("serving.fits.entered_over", users=float(s.users))]
     return [said]
-
-
-_FITTING = {
-    "unknown": "serving.fits.unknown",
-    "over": "serving.fits.over",
-    "no_user": "serving.fits.no_user",
-    "users": "serving.fits.users",
-}
 
 
 def times_text(s: Serving) -> Message:
@@ -118,14 +110,7 @@ def _longest(s: Serving) -> str:
 
 def cache_rows(s: Serving) -> Rows:
     """Return a row for each format of the KV cache."""
-    headings = (
-        message("serving.table.cache"),
-        message("serving.table.per_token"),
-        message("serving.table.per_user"),
-        message("serving.table.users"),
-        message("serving.table.longest"),
-        message("serving.table.token_all"),
-    )
+    headings = messages("serving.table", "cache per_token per_user users longest token_all")
     rows = [
         (
             row.stored.name,
@@ -142,15 +127,7 @@ def cache_rows(s: Serving) -> Rows:
 
 def weight_rows(s: Serving) -> Rows:
     """Return a row for each format of the weights, on as many accelerators."""
-    headings = (
-        message("serving.table.weights"),
-        message("serving.table.held"),
-        message("serving.table.left"),
-        message("serving.table.users"),
-        message("serving.table.token_one"),
-        message("serving.table.prompt"),
-        message("serving.table.about"),
-    )
+    headings = messages("serving.table", "weights held left users token_one prompt about")
     rows: list[tuple[str, ...]] = []
     for kind in WEIGHT_TYPES.values():
         usable = not math.isnan(s.device.peak(kind.products))
@@ -172,13 +149,7 @@ def weight_rows(s: Serving) -> Rows:
 
 def kind_rows(s: Serving) -> Rows:
     """Return a model for each kind of attention, on one accelerator, with the cache's format and context in force."""
-    headings = (
-        message("serving.table.model"),
-        message("serving.table.kind"),
-        message("serving.table.per_token"),
-        message("serving.table.fixed"),
-        message("serving.table.per_user"),
-    )
+    headings = messages("serving.table", "model kind per_token fixed per_user")
     rows: list[tuple[str, ...]] = []
     for name in _KINDS:
         spec = CATALOG[name].spec

@@ -9,13 +9,13 @@ from core.data_version import data_version
 from core.dates import format_day
 from core.fields import clipped
 from core.messages import Message, message
-from core.planning.comparison.comparison import ComparedPlan, calendar_result, changed_results, compare_plan
+from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import RESULTS, Entry
-from core.planning.cost.form import CALENDAR_FORM
+from core.planning.decide.decision import DECIDE_FORM, decide
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
-from core.views.calendar import text as calendar_text
 from core.views.common.rows import row_label
 from core.views.comparison.text import shown
+from core.views.decide import text as decide_text
 from core.views.plan import text as plan_text
 
 _BEGINS = 70
@@ -71,12 +71,10 @@ def answer(plan: ComparedPlan) -> Message:
     return plan_text.headline(plan.answer) if plan.answer else message("saved.no_answer", problem=plan.problem)
 
 
-def calendar_answer(plan: SavedPlan) -> str:
-    """Return what a saved calendar comes to now."""
-    item = calendar_result(plan.entry)
-    if item.schedule is None:
-        return message("saved.no_answer", problem=item.problem)
-    return calendar_text.sentence(item.schedule, item.ways[0])
+def decision_answer(plan: SavedPlan) -> str:
+    """Return what a saved decision comes to now, and what was chosen."""
+    d = decide(plan.entry.reading)
+    return " ".join(filter(None, (decide_text.answer(d), decide_text.record(d, plan.entry.reading.texts))))
 
 
 def changed_fields(edits: Sequence[Edit]) -> tuple[tuple[str, str, str], ...]:
@@ -108,7 +106,7 @@ def label(field: str) -> str:
     """Return the label of a field, or of the name, note, or tags."""
     if field in _LABELS:
         return message(_LABELS[field])
-    return next((known.label for known in CALENDAR_FORM.fields if known.id == field), field)
+    return next((known.label for known in DECIDE_FORM.fields if known.id == field), field)
 
 
 def differences(old: Entry, new: Entry) -> tuple[Edit, ...]:

@@ -67,7 +67,7 @@ def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[st
     def cell(i: int, j: int) -> dict[str, Any]:
         text, share, fits = cell_text(float(values[i, j]) / size), float(shares[i, j]), sweep.fits[i, j]
         tags = [message("sweep.tag.yours")] if sweep.plan_cell == (i, j) else []
-        tags += [message(_TAGS[picked.by])] if picked and picked.cell == (i, j) else []
+        tags += [message(f"sweep.tag.{picked.by}")] if picked and picked.cell == (i, j) else []
         return {
             "id": f"{i},{j}",
             "text": text if fits else f"✕ {text}",
@@ -91,16 +91,6 @@ def grid(sweep: Sweep, result: Result, picked: Recommendation | None) -> dict[st
         "rows": [[cell(i, j) for j in range(sweep.shape[1])] for i in order],
         "lines": _lines(sweep),
     }
-
-
-_TAGS = {
-    "fewest": "sweep.tag.fewest",
-    "soonest": "sweep.tag.soonest",
-    "most": "sweep.tag.most",
-    "least": "sweep.tag.least",
-    "cheapest": "sweep.tag.cheapest",
-    "roomiest": "sweep.tag.roomiest",
-}
 
 
 def grid_alt(sweep: Sweep, result: Result, answer: str) -> Message:

@@ -15,7 +15,7 @@ from core.planning.form.layout import OWN_LAYOUT_FIELDS
 from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE
 from core.planning.plan_limits import Limited
 from core.planning.sweep.axes import AXES, Axis
-from core.planning.sweep.sweep import RESULTS, Bools, Recommendation, Result, Sweep, plan_of_texts
+from core.planning.sweep.sweep import Bools, Recommendation, Result, Sweep, plan_of_texts
 from core.units import format_count
 from core.views.plan.text import typed_elsewhere
 from core.views.plan.text_limits import limit_in_sentence
@@ -137,7 +137,7 @@ def answer(sweep: Sweep, picked: Recommendation | None) -> list[Message]:
     limit, unknown = limit_names(sweep)[0], _unknown(sweep, sweep.fits & sweep.may_meet_limits)
     if picked:
         cell = cell_name(sweep, picked.cell)
-        said = message(_ANSWERS[picked.by], limit=limit, cell=cell, result=_result_at(sweep, picked.cell))
+        said = message(f"sweep.answer.{picked.by}", limit=limit, cell=cell, result=_result_at(sweep, picked.cell))
         return [said, *_smaller(sweep, picked)]
     if not sweep.fits.any():
         return [message("sweep.answer.nothing_fits")]
@@ -147,17 +147,6 @@ def answer(sweep: Sweep, picked: Recommendation | None) -> list[Message]:
     if unknown:
         return [message("sweep.answer.unknown", limit=limit, unknown=unknown)]
     return [message("sweep.answer.nothing_meets", limit=limit), *_nearest(sweep)]
-
-
-_ANSWERS = {
-    "fewest": "sweep.answer.fewest",
-    "soonest": "sweep.answer.soonest",
-    "most": "sweep.answer.most",
-    "least": "sweep.answer.least",
-    "cheapest": "sweep.answer.cheapest",
-    "roomiest": "sweep.answer.roomiest",
-}
-"""Why a cell is recommended → the message."""
 
 
 def _result(days: float, dollars: float) -> Message:
@@ -272,21 +261,3 @@ def verdict(sweep: Sweep, cell: Cell) -> Message:
     if misses:
         return message("sweep.verdict.misses", misses=misses)
     return message("sweep.verdict.unknown", unknown=_unknown(sweep, here))
-
-
-def table(sweep: Sweep, result: Result) -> tuple[list[Message], list[list[str]]]:
-    """Return headings and rows of all cells: both values, the main results, and the verdict."""
-    results = list(dict.fromkeys((result, *(RESULTS[name] for name in ("days", "dollars", "memory")))))
-    headings = [axis_label(sweep.y.axis), axis_label(sweep.x.axis)]
-    headings += [quantity_label(shown) for shown in results]
-    rows = [
-        [
-            value_text(sweep.y.axis, sweep.y.texts[i]),
-            value_text(sweep.x.axis, sweep.x.texts[j]),
-            *(amount_text(shown, float(sweep[shown.quantity][i, j])) for shown in results),
-            verdict(sweep, (i, j)),
-        ]
-        for i in range(sweep.shape[0])
-        for j in range(sweep.shape[1])
-    ]
-    return [*headings, message("sweep.table.verdict")], rows

@@ -8,16 +8,9 @@ import numpy as np
 
 from core.messages import message
 from core.training.device.peak import StepCurve
-from core.views.common.chart import SANS, Figure, axis, figure, label, marks, over, rule
+from core.views.common.chart import SANS, Figure, axis, colored, figure, label, marks, over, rule
 from core.views.common.palette import Palette
 from core.views.training.charts_device import CLASSES, GIB, colour
-
-_PHASES = {
-    "forward": "memory.phase.forward",
-    "steady": "memory.phase.steady",
-    "backward": "memory.phase.backward",
-    "optimizer": "memory.phase.optimizer",
-}
 
 
 def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
@@ -27,7 +20,9 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
     peak = curve.peak
     known = 0.0 if math.isnan(usable) else usable / GIB
     top = 1.15 * max(known, float(total.max()))
-    starts = {phase: at for phase, at in curve.moments.items() if phase in _PHASES}
+    starts = {
+        phase: at for phase, at in curve.moments.items() if phase in ("forward", "steady", "backward", "optimizer")
+    }
     at_limit = {"x": 0, "xref": "paper", "xanchor": "left", "y": known, "yanchor": "bottom", "yshift": 3}
     title = message("memory.picture.capacity", capacity=usable)
     return figure(
@@ -52,7 +47,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
             palette,
             message("memory.step.axis"),
             tickvals=list(starts.values()),
-            ticktext=[message(_PHASES[phase]) for phase in starts],
+            ticktext=[message(f"memory.phase.{phase}") for phase in starts],
             tickfont={"family": SANS, "size": 12, "color": palette.muted},
             tickangle=0,
             showgrid=True,
@@ -69,11 +64,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
                 yshift=3,
                 bgcolor=palette.background,
             ),
-            over(
-                palette,
-                " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
-                14,
-            ),
+            over(palette, colored((name, colour(role, palette)) for _, role, name in CLASSES), 14),
             *([label(palette, title, **at_limit, bgcolor=palette.background)] if known else []),
         ],
         shapes=[rule({"color": palette.text, "width": 2, "dash": "dash"}, y=known)] if known else [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.messages import Message, message, pick_message
+from core.messages import Message, message, messages, pick_message
 from core.planning.memory_estimate import MemoryEstimate
 from core.training.activations.tensors import LayerKind, Split
 from core.training.device.memory import DeviceMemory
@@ -32,13 +32,10 @@ def headroom_cell(h: MemoryEstimate) -> str:
 def optimizer_headings() -> tuple[Message, ...]:
     """Return the headings of `optimizer_row`."""
     return (
-        message("training.optimizer.name"),
-        message("training.optimizer.states"),
-        message("training.optimizer.formula"),
+        *messages("training.optimizer", "name states formula"),
         message("training.heading.per_parameter"),
         message("memory.row.states"),
-        message("training.heading.peak"),
-        message("training.heading.free"),
+        *messages("training.heading", "peak free"),
         message("training.optimizer.measured"),
     )
 
@@ -137,23 +134,6 @@ def zero_text(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> Me
     )
 
 
-def growing_text(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> Message:
-    """Return what a growing degree of parallelism saves."""
-    if len(rows) < 2:
-        return message("memory.grow.none", degree=degree)
-    (small, first), (large, last) = rows[0], rows[-1]
-    fitting = next((size for size, memory in rows if float(memory.total) <= h.total + h.room), None)
-    return pick_message(
-        "memory.grow.over" if fitting is None else "memory.grow.fits",
-        degree=degree,
-        small=float(small),
-        large=float(large),
-        first=float(first.total),
-        last=float(last.total),
-        fitting=float(fitting or 0),
-    )
-
-
 def sent_text(traffic: Traffic) -> Message:
     """Return what one accelerator sends in one step, by what makes it send."""
     sizes = [(kind, float(getattr(traffic, kind))) for kind in ("tensor", "pipeline", "data", "expert", "context")]
@@ -197,11 +177,8 @@ _MODES = {
 def tensor_headings() -> tuple[Message, ...]:
     """Return the headings of `tensor_rows`."""
     return (
-        message("memory.activations.tensor"),
-        message("memory.activations.part"),
-        message("memory.checkpointing.none"),
-        message("memory.checkpointing.selective"),
-        message("memory.checkpointing.full"),
+        *messages("memory.activations", "tensor part"),
+        *messages("memory.checkpointing", "none selective full"),
         message("memory.activations.split"),
     )
 
@@ -236,19 +213,8 @@ def step_text(curve: StepCurve) -> Message:
     last = phase == "steady" and curve.phases[peak + 1] != "steady"
     return pick_message(
         "memory.step.takeaway_in_flight" if curve.in_flight > 1 else "memory.step.takeaway",
-        moment=message(_MOMENTS["last" if last else phase]),
+        moment=message(f"memory.moment.{'last' if last else phase}"),
         peak=float(total[peak]),
         many=float(curve.in_flight),
         rest=float(total[0]),
     )
-
-
-_MOMENTS = {
-    "start": "memory.moment.start",
-    "forward": "memory.moment.forward",
-    "loss": "memory.moment.loss",
-    "steady": "memory.moment.steady",
-    "last": "memory.moment.last",
-    "backward": "memory.moment.backward",
-    "optimizer": "memory.moment.optimizer",
-}

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from core.fields import Field
-from core.messages import Message, message
+from core.messages import Message, message, messages
 from core.planning.form.training import OWN_FIELDS
 from core.planning.memory_estimate import MemoryEstimate
 from core.training.custom_policy import PolicyRow, policy_rows
@@ -104,13 +104,7 @@ def total(h: MemoryEstimate) -> tuple[Message, str, Message]:
 
 def policy_headings() -> tuple[Message, ...]:
     """Return the headings of `policy_row`."""
-    return (
-        message("training.policy.heading"),
-        message("training.policy.parts"),
-        message("training.heading.per_parameter"),
-        message("training.heading.peak"),
-        message("training.heading.free"),
-    )
+    return (*messages("training.policy", "heading parts"), *messages("training.heading", "per_parameter peak free"))
 
 
 def policy_row(h: MemoryEstimate) -> tuple[str, ...]:

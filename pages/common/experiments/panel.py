@@ -54,8 +54,6 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
     """Draw the panel's content."""
     runner, words = shared_runner(), text.EXPERIMENT_TEXTS[one.id]
     show.takeaway(words.expected)
-    if words.code:
-        st.code(words.code, language="python", wrap_lines=True)
     if runner.last(one.id) is None:
         _begin(runner, one)
     if why := st.session_state.pop(_REFUSED, ""):

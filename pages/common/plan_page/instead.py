@@ -30,10 +30,10 @@ Instead: TypeAlias = Callable[[Problem], tuple[T, str]]
 _OF_LAYOUT = {field.id for field in OWN_LAYOUT_FIELDS}
 
 
-def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], what: str, otherwise: Instead[T] | None = None) -> T:
-    """What ``work`` makes of the form. Where it cannot: what it made of the last form that it could, which is called
-    the last ``what``, else ``otherwise``, by default the first that is possible; and the problem is shown. A layout
-    that cannot be gives way to the fastest, so that every page shows the same plan."""
+def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], otherwise: Instead[T] | None = None) -> T:
+    """Return what ``work`` makes of the form. For an invalid form, show the problem and return the result of the last
+    valid one, else ``otherwise``, by default the first that is possible. An invalid layout gives way to the fastest, so
+    that every page shows the same plan."""
     key = f"{inputs.page.prefix}:worked_out"
     try:
         result = work(inputs.reading)

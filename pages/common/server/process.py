@@ -56,6 +56,8 @@ def prepare_process() -> None:
 def import_pages() -> None:
     """Import what every page imports: the pages themselves would draw."""
     for page in sorted(Path(__file__).parents[2].glob("*/page.py")):
+        if page.with_name("form.py").exists():  # which the sidebar imports by the page's name
+            importlib.import_module(f"pages.{page.parent.name}.form")
         for node in ast.parse(page.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 module = importlib.import_module(node.module)

@@ -21,7 +21,7 @@ from core.wording import cleaned
 LOG = logging.getLogger(__name__)
 
 
-_GIVEN, _PROVIDERS = "who:given", "who:providers"
+_GIVEN, _PROVIDERS, _REQUIRED = "who:given", "who:providers", "who:required"
 _PATIENCE_S = 5
 
 
@@ -51,11 +51,22 @@ def signed_in() -> str:
     return str(name)[: limit("plan_owner")]
 
 
+def shut_out() -> bool:
+    """Whether a visitor has to sign in before anything is shown: ``required = true`` in the [auth] table."""
+    return bool(_known_providers()) and st.session_state[_REQUIRED] and not signed_in()
+
+
+def _known_providers() -> tuple[str, ...]:
+    """The providers, read once in a session: every run would look for the file again."""
+    if _PROVIDERS not in st.session_state:
+        st.session_state[_PROVIDERS] = found = _providers()
+        st.session_state[_REQUIRED] = bool(found) and st.secrets["auth"].get("required") is True
+    return st.session_state[_PROVIDERS]
+
+
 def entry() -> None:
     """The menu's entry: "Sign in", or "Sign out" with the name; nothing where signing in is not configured."""
-    if _PROVIDERS not in st.session_state:  # every run would look for the file again
-        st.session_state[_PROVIDERS] = _providers()
-    providers: tuple[str, ...] = st.session_state[_PROVIDERS]
+    providers = _known_providers()
     if not providers:
         return
     name = signed_in()

@@ -1,1 +1,0 @@
-"""When runs on one fleet start and end, on the calendar."""

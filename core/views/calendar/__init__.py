@@ -1,1 +1,0 @@
-"""A calendar of runs: sentences, its chart, and an .ics file."""

@@ -1,1 +1,0 @@
-"""What a calendar of runs costs, in sentences and charts."""

@@ -1,0 +1,1 @@
+"""A decision in words, tables, and charts."""
