@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -29,8 +30,8 @@ from tests.browser.test_report import opened
 pytestmark = pytest.mark.browser
 
 OFFERS = "256 own H100\n512 rented H200 at $2.80/h\n256 GB200\n512 MI355X"
-_ROW = 35
-"""Pixels of a row."""
+_ROW, _TRIES = 35, 40
+"""Pixels of a row, and clicks on a cell of a table that is still being drawn."""
 
 
 class Sheet:
@@ -45,7 +46,7 @@ class Sheet:
     def pick(self, row: int, column: int) -> None:
         """Select a cell, columns counted from that of the names."""
         self.actions += 1
-        while self.cell(row, column).get_attribute("aria-selected") != "true":
+        for _ in range(_TRIES):
             self.grid.evaluate("grid => grid.scrollIntoView({ block: 'center' })")
             still(self.page)
             box = self.grid.bounding_box()
@@ -53,7 +54,9 @@ class Sheet:
             x, y = box["x"] + self.ends[column] + 20, box["y"] + _ROW * (row + 1) + _ROW / 2
             self.page.mouse.move(x - 5, y)
             self.page.mouse.click(x, y, delay=50)
-            still(self.page)
+            with suppress(AssertionError):  # it may not have been drawn yet
+                return expect(self.cell(row, column)).to_have_attribute("aria-selected", "true", timeout=5000)
+        raise AssertionError(f"the cell {row}, {column} cannot be selected")
 
     def type(self, row: int, column: int, typed: str) -> None:
         """Type into a cell."""
