@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
-from core.fields import Field, query_of
+from core.fields import query_of
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.messages import message
@@ -380,15 +380,6 @@ def popover(label: str, *, key: str, icon: str | None = None) -> Iterator[Popove
     drawn = st.popover(label, key=key, icon=icon, on_change="rerun")
     with drawn, guarded(label):
         yield drawn
-
-
-@contextmanager
-def more(inputs: Inputs, label: str, *fields: Field, key: str) -> Iterator[ExpanderContainer]:
-    """A fold of ``fields``, which are drawn only while it is open and count whether or not it is; what is wrong with
-    them is said under it."""
-    with fold(label, key=inputs.key(key)) as made:
-        yield made
-    draw_problems(inputs, *(field.id for field in fields))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ Rows: TypeAlias = "list[dict[str, str]]"
 _CHECK = "check"
 """The column that marks rows."""
 
-_WIDTHS: Mapping[str, int] = {"name": 110, "accelerator": 120, "model": 130, "price": 120, _CHECK: 90}
-_WIDTH = 84
+WIDTHS: Mapping[str, int] = {"name": 110, "accelerator": 120, "model": 130, "price": 120, _CHECK: 90}
+WIDTH = 84
+"""Pixels of columns, and of all others."""
 
 _ROW, _SPARE = 35, 2
 """Pixels of a row, and empty rows that are in sight; a paste of more finds room under them."""
@@ -118,10 +119,10 @@ def _config(columns: Sequence[str]) -> dict[str, Any]:
         column: st.column_config.TextColumn(
             str(text.column_label(column)),
             help=text.column_help(column),
-            width=_WIDTHS.get(column, _WIDTH),
+            width=WIDTHS.get(column, WIDTH),
             max_chars=most if column == "model" else limit("offer_chars"),
         )
         for column in columns
     }
-    check = st.column_config.TextColumn(str(message("decide.column.check")), width=_WIDTHS[_CHECK], pinned=True)
+    check = st.column_config.TextColumn(str(message("decide.column.check")), width=WIDTHS[_CHECK], pinned=True)
     return {**found, _CHECK: check}

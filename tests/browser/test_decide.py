@@ -1,8 +1,10 @@
-"""Decide in a real browser: from an empty page to the assignment, tables edited, and a cell that becomes the plan."""
+"""Decide in a real browser: from an empty page to the assignment, cells edited in place, one that becomes the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -11,12 +13,15 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from core.messages import message
 from core.planning.decide.decision import BECAUSE, DECIDE_FORM, decide
+from core.planning.decide.offers import OFFER_COLUMNS
 from core.planning.decide.record import unpack
+from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.whole_run import BUDGET, DEADLINE, POWER_LIMIT
 from core.views.decide import text
 from core.wording import plain
 from pages.common.inputs import PACKED
 from pages.common.registry import DECIDE, WHAT_IF
+from pages.decide.grid import WIDTH, WIDTHS
 from tests.browser.conftest import open_from_menu, settle, still
 from tests.browser.test_compare import answer
 from tests.browser.test_meeting import AGREED, NO_BREAK, enter
@@ -25,8 +30,8 @@ from tests.browser.test_report import opened
 pytestmark = pytest.mark.browser
 
 OFFERS = "256 own H100\n512 rented H200 at $2.80/h\n256 GB200\n512 MI355X"
-_CHECK, _ROW = 90, 35
-"""Pixels of the column of marks, and of a row."""
+_ROW, _TRIES = 35, 40
+"""Pixels of a row, and clicks on a cell of a table that is still being drawn."""
 
 
 class Sheet:
@@ -34,24 +39,24 @@ class Sheet:
 
     def __init__(self, page: Page, number: int) -> None:
         self.page, self.actions = page, 0
+        columns = ("check", *(RUN_COLUMNS if number else OFFER_COLUMNS))
+        self.ends = list(accumulate(WIDTHS.get(column, WIDTH) for column in columns))
         self.grid = page.get_by_test_id("stDataFrame").nth(number)
 
     def pick(self, row: int, column: int) -> None:
         """Select a cell, columns counted from that of the names."""
         self.actions += 1
-        name = self.grid.get_by_test_id(f"glide-cell-1-{row}")
-        while name.get_attribute("aria-selected") != "true":
+        for _ in range(_TRIES):
             self.grid.evaluate("grid => grid.scrollIntoView({ block: 'center' })")
             still(self.page)
             box = self.grid.bounding_box()
             assert box
-            x, y = box["x"] + _CHECK + 20, box["y"] + _ROW * (row + 1) + _ROW / 2
+            x, y = box["x"] + self.ends[column] + 20, box["y"] + _ROW * (row + 1) + _ROW / 2
             self.page.mouse.move(x - 5, y)
             self.page.mouse.click(x, y, delay=50)
-            still(self.page)
-        for at in range(2, column + 2):
-            self.page.keyboard.press("ArrowRight")
-            expect(self.grid.get_by_test_id(f"glide-cell-{at}-{row}")).to_have_attribute("aria-selected", "true")
+            with suppress(AssertionError):  # it may not have been drawn yet
+                return expect(self.cell(row, column)).to_have_attribute("aria-selected", "true", timeout=5000)
+        raise AssertionError(f"the cell {row}, {column} cannot be selected")
 
     def type(self, row: int, column: int, typed: str) -> None:
         """Type into a cell."""

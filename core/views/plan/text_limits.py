@@ -210,12 +210,6 @@ def outcome_with_chance(check: Check) -> Message:
     return message("limits.outcome.with_chance", outcome=outcome(check), chance=check.probability)
 
 
-def not_met(every: Sequence[Check]) -> list[Message]:
-    """Return by how much each limit is missed that is; if none is, which are unknown."""
-    missed = [check for check in every if check.met is False] or [check for check in every if check.met is None]
-    return [message("limits.outcome.named", name=limit_name(check.id), outcome=outcome(check)) for check in missed]
-
-
 def but_misses(plan: Plan) -> list[Message]:
     """Return which limits a plan misses that is offered; empty where it misses none."""
     try:
@@ -244,11 +238,6 @@ def free_memory(check: Check) -> Message:
     if reserved:
         return message("limits.memory.reserved", free=free, reserved=reserved, share=reserved / check.capacity)
     return message("limits.memory.free", free=free)
-
-
-def chance_text(probability: float) -> Message:
-    """Return a probability in words; what is nearly certain not as if it were."""
-    return message("limits.chance", chance=probability)
 
 
 def named(a: PlanEstimate, check: Check) -> Message:

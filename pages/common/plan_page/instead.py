@@ -24,16 +24,14 @@ from pages.common.inputs import Inputs
 
 T = TypeVar("T")
 Problem: TypeAlias = BudgetError | LayoutError | SpaceError
-Instead: TypeAlias = Callable[[Problem], tuple[T, str]]
-"""What is shown instead, and the sentence on it, by what is wrong."""
 
 _OF_LAYOUT = {field.id for field in OWN_LAYOUT_FIELDS}
 
 
-def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], otherwise: Instead[T] | None = None) -> T:
+def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T]) -> T:
     """Return what ``work`` makes of the form. For an invalid form, show the problem and return the result of the last
-    valid one, else ``otherwise``, by default the first that is possible. An invalid layout gives way to the fastest, so
-    that every page shows the same plan."""
+    valid one, else of the first that is possible. An invalid layout gives way to the fastest, so that every page shows
+    the same plan."""
     key = f"{inputs.page.prefix}:worked_out"
     try:
         result = work(inputs.reading)
@@ -45,7 +43,7 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T], otherwise: Inste
     if last and not _of_own_layout(inputs, at_fault):
         result, instead = work(last), message("error.shown.last", plan=suggested(last.texts))
     else:
-        result, instead = otherwise(problem) if otherwise else first_possible(inputs, work, problem)
+        result, instead = first_possible(inputs, work, problem)
     inputs.fail(reason, instead)
     return result
 
