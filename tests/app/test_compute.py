@@ -41,7 +41,6 @@ CASES: dict[str, dict[str, str]] = {
         "model": "Gemma 3 1B",
         "seq": "1000000",
         "flash": "false",
-        "win": "full attention",
         "basis": "steady",
     },
     "one token": {"n": "1 parameter", "tokens": "1 token", "count": "1", "gpu": "T4", "mfu": "1"},

@@ -203,7 +203,7 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 _PANELS_GONE = ("study", "more", "look", "parts", "pic", "meas", "fam", "runs")
-_GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo=", "aim"))
+_GONE = frozenset((*_PANELS_GONE, "keep=", "data=", "gbm=0.023", "sent=", "gbo=", "aim", "win", "ffn", "grow"))
 """What links may have of pages as they were: ids, or ids with the text that said nothing."""
 
 
