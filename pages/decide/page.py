@@ -37,8 +37,8 @@ def _answer(d: DecisionResult) -> None:
     show.answer(text.answer(d), text.detail(best) if best else "")
     if best:
         show.note(text.limits_line(best))
-    for reason in text.reasons(d):
-        show.error(reason)
+    if reasons := text.reasons(d):
+        show.error(reasons)
 
 
 def _files(inputs: Inputs, d: DecisionResult, planned: Schedule | None) -> None:

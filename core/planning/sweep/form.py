@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.fields import Field, choice, optional
+from core.fields import CATALOG, Field, choice, optional
 from core.limits import limit
 from core.messages import message
 from core.number_text import QuantityError
@@ -25,33 +25,16 @@ def _list(text: str) -> str:
     return " ".join(text.split())
 
 
-def _values(id: str, label: str) -> Field:
-    return Field(
-        id,
-        label,
-        "",
-        _list,
-        part=_PART,
-        placeholder=message("sweep.field.near"),
-        max_chars=limit("sweep_chars"),
-        help=message("sweep.field.values_help", most=float(limit("sweep_values"))),
-    )
+def _values(id: str) -> Field:
+    return Field(id, CATALOG, "", _list, part=_PART, max_chars=limit("sweep_chars"))
 
 
-X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", part=_PART)
-Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", part=_PART)
-X_VALUES = _values("xs", message("sweep.field.x_values"))
-Y_VALUES = _values("ys", message("sweep.field.y_values"))
-_RESULTS = [message("sweep.field.hours") if name == "acc.-hours" else name for name in RESULTS]
-RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", short=_RESULTS, part=_PART)
-DUE = optional(
-    OWN_DEADLINE,
-    message("sweep.field.limit"),
-    parse_within,
-    nothing=None,
-    part=_PART,
-    help=message("sweep.field.limit_help"),
-)
+X = choice("x", CATALOG, tuple(AXES), "accelerators", part=_PART)
+Y = choice("y", CATALOG, tuple(AXES), "parameters", part=_PART)
+X_VALUES = _values("xs")
+Y_VALUES = _values("ys")
+RESULT = choice("res", CATALOG, tuple(RESULTS), "days", part=_PART)
+DUE = optional(OWN_DEADLINE, CATALOG, parse_within, nothing=None, part=_PART)
 
 SWEEP_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)
 
