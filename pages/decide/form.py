@@ -42,6 +42,7 @@ def open_link() -> list[str]:
             texts = saved.entry.reading.texts
             changed = {FORM.key(name): texts[name] for name in texts if texts[name] != FORM[name].default}
             st.query_params.update({**changed, ID: saved.id, REVISION: str(saved.revision)})
+            return [*filter(None, [saved.dropped])]
     except (RecordError, StoreError) as problem:
         return [str(problem)]
     return []

@@ -381,7 +381,8 @@ CALENDAR = {
     "r3s": "32,768",
     "r3d": "2027-02-01",
     "rprice": "",
-    "held": "false",
+    "held": "true",
+    "staff": "2M",
 }
 
 
@@ -407,7 +408,7 @@ def check_calendar(texts: dict[str, str]) -> None:
 def test_old_calendar_link_opens_with_the_same_runs_and_offers() -> None:
     address = {DECIDE_FORM.key(k): (v,) for k, v in CALENDAR.items()} | {VERSION: (str(LINK_VERSION),)}
     opened, about = DECIDE_FORM.from_address(address)
-    assert not about
+    assert [isinstance(said, Message) and said.id for said in about] == ["decision.dropped"]
     check_calendar(opened)
 
 
@@ -421,6 +422,9 @@ def test_old_saved_calendar_opens_with_the_same_runs_and_offers() -> None:
     row = {"id": "a" * 16, "name": "Ours", "texts": json.dumps(CALENDAR), "kind": "calendar", "form_version": 5}
     plan = read_plan({**row, "note": "", "tags": "", "owner": "", "results": "{}", "knowledge": ""})
     assert (plan.entry.kind, plan.problems) == ("decision", ())
+    assert isinstance(plan.dropped, Message)
+    parts = [part.id.rpartition(".")[2] for part in plan.dropped.values["parts"]]
+    assert parts == ["accelerators", "held", "staff"]
     check_calendar(dict(plan.entry.texts))
     assert plan.entry == entry_of("Ours", plan.entry.texts, "decision")
 
