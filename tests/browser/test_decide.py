@@ -151,7 +151,7 @@ def test_an_empty_page_becomes_a_decision_in_thirty_actions(
         assert told(decision_texts := texts_of_saved(link)) in report.locator(".answer").first.inner_text().replace(
             NO_BREAK, " "
         )
-        assert decision_texts[BECAUSE.id] in report.locator("main").inner_text()
+        assert decision_texts[BECAUSE.id].strip() in report.locator("main").inner_text()
     other = open_page(f"{DECIDE.url_path}?{urlsplit(link).query}")
     assert answer(other) == agreed
     assert page.problems == other.problems == []  # type: ignore[attr-defined]

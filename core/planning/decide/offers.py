@@ -244,7 +244,9 @@ def offer_cells(read: OfferTerms, start: date, count: int = 1) -> dict[str, str]
     last = read.last
     if read.days and not last:
         last = (read.first or start) + timedelta(days=read.days - 1)
-    price = "-".join(digits(end) for end in dict.fromkeys(read.hourly or ()))
+    price = "-".join(
+        f"${end:.2f}" if round(end, 2) == end else f"${digits(end)}" for end in dict.fromkeys(read.hourly or ())
+    )
     if read.capital is not None:
         price = f"${digits(read.capital)}" + (f" over {digits(read.years)} years" if read.years else "")
     unit, more = read.per_node or "", "" if read.is_ceiling else " or more"
