@@ -119,9 +119,9 @@ def test_bad_cell_is_marked_and_other_rows_answer(column: str, cell: str) -> Non
 
 
 def test_missing_cells_and_spot_without_interruptions_are_marked() -> None:
-    rows = [{"name": "x"}, {"accelerator": "H100"}, {"accelerator": "H100", "count": "8", "contract": "spot"}]
+    rows = [{"name": "100 unobtanium"}, {"name": "x"}, {"accelerator": "H100", "count": "8", "contract": "spot"}]
     marked = [(problem.row, problem.column) for problem in read_offers(rows, PLAN, START).problems]
-    assert marked == [(0, "accelerator"), (0, "count"), (1, "count"), (2, "interruptions")]
+    assert marked == [(0, "name"), (1, "accelerator"), (2, "interruptions")]
     own = plan_of(PLAN_FORM.parse({"spot": "0.1"}))
     assert read_offers(rows[2:], own, START).offers[0].interruptions == 0.1
 

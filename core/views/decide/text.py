@@ -33,6 +33,14 @@ def problem_text(problem: CellProblem) -> Message:
     return message("decide.problem", row=problem.row + 1.0, column=column, reason=problem.reason)
 
 
+def left_out(d: DecisionResult) -> Message | None:
+    """Return which rows do not count because of a cell that cannot be read. None if all do."""
+    tables = {"offers": d.offers.problems, "runs": d.runs.problems}
+    rows = [(name, row) for name, problems in tables.items() for row in sorted({one.row for one in problems})]
+    said = [message(f"decide.left_out.{name}", row=row + 1.0) for name, row in rows]
+    return message("decide.left_out", rows=said) if said else None
+
+
 # ------------------------------------------------------------------------------ names
 
 
