@@ -34,7 +34,7 @@ _WIDE = {
     "power": 108,
     "maintenance": 184,
 }
-WIDTHS: Mapping[str, int] = {"name": 84, "accelerator": 118, "contract": 96, "interruptions": 132, **_WIDE, _CHECK: 80}
+WIDTHS: Mapping[str, int] = {"name": 84, "accelerator": 130, "contract": 96, "interruptions": 132, **_WIDE, _CHECK: 80}
 WIDTH = 80
 """Pixels of columns, and of all others."""
 

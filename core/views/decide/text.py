@@ -36,8 +36,12 @@ def problem_text(problem: CellProblem) -> Message:
 def left_out(d: DecisionResult) -> Message | None:
     """Return which rows do not count because of a cell that cannot be read. None if all do."""
     tables = {"offers": d.offers.problems, "runs": d.runs.problems}
-    rows = [(name, row) for name, problems in tables.items() for row in sorted({one.row for one in problems})]
-    said = [message(f"decide.left_out.{name}", row=row + 1.0) for name, row in rows]
+    rows = {name: sorted({one.row + 1 for one in problems}) for name, problems in tables.items()}
+    said = [
+        pick_message(f"decide.left_out.{name}", rows=list(map(str, some)), count=float(len(some)))
+        for name, some in rows.items()
+        if some
+    ]
     return message("decide.left_out", rows=said) if said else None
 
 
