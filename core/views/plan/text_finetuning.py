@@ -55,7 +55,7 @@ def finetuning_rows(h: MemoryEstimate) -> list[Row]:
 def _trained_note(h: MemoryEstimate, share: float) -> Message:
     t = h.plan.trained
     return pick_message(
-        _TRAINED[t.method],
+        f"memory.trained.{t.method.replace(' ', '_')}",
         share=share,
         rank=float(t.rank),
         targets=t.targets,
@@ -63,13 +63,6 @@ def _trained_note(h: MemoryEstimate, share: float) -> Message:
         names=t.names,
         frozen=t.frozen,
     )
-
-
-_TRAINED = {
-    "adapters": "memory.row.trained_adapters",
-    "last layers": "memory.row.trained_last",
-    "named tensors": "memory.row.trained_named",
-}
 
 
 def _time_rows(h: MemoryEstimate) -> list[Row]:
@@ -124,20 +117,13 @@ def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
         yield message("memory.notice.all_trained", frozen=t.frozen)
 
 
-_COPIES = {
-    "setup": "memory.notice.deepspeed_setup",
-    "update": "memory.notice.deepspeed_update",
-    "foreach": "memory.notice.foreach",
-}
-
-
 def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
     """Yield what needs more memory than any moment of the step: DeepSpeed's copies, or an update of all tensors."""
     found = _copies(h)
     if not found or math.isnan(h.usable):
         return
     what, peak = max(((what, step.value) for what, step in found.items()), key=lambda item: item[1])
-    yield pick_message(_COPIES[what], peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
+    yield pick_message(f"memory.copies.{what}", peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
 
 
 def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
