@@ -130,8 +130,8 @@ def explain_row(spec: TransformerSpec, key: str, of: Amount, without: tuple[type
         total = symbol("modules", *often) * (symbol("layer_flop" if of == "flop" else "layer", layer) + module)
     elif len(often) > 1 and len({amount for *_, amount in own}) == 1:  # norms, which are all alike
         total = symbol("times", sum(op.layers for _, op, _ in own)) * own[0][2]
-    elif len(often) > 1:
-        first, *rest = (symbol("layers", op.layers) * amount for _, op, amount in own)
+    elif len(often) > 1:  # one symbol cannot have several values
+        first, *rest = (symbol("layers", 1) * op.layers * amount for _, op, amount in own)
         total = sum(rest, first)
     else:
         total = symbol("layers", *often) * sum(amount for _, _, amount in own)

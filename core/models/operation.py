@@ -168,12 +168,22 @@ class Convolution(Op):
 class Scan(Op):
     """The state moved on by one token and read.
 
-    state: numbers of the state per channel, each of which takes ``flop`` FLOPs. groups: heads that write and read it.
+    state: numbers of the state per channel, each of which takes ``flop`` FLOPs. heads: of the values. groups: heads
+    that write and read it.
     """
 
     state: int
     flop: int
+    heads: int
     groups: int
+
+
+class DeltaRule(Scan):
+    """The gated delta rule, with a decay per head."""
+
+
+class ChannelDeltaRule(DeltaRule):
+    """The gated delta rule with a decay per channel (Kimi Linear)."""
 
 
 AnyOp = TypeVar("AnyOp", bound=Op)

@@ -14,8 +14,10 @@ from core.models.operation import (
     Activation,
     Add,
     AttentionCore,
+    ChannelDeltaRule,
     Combine,
     Convolution,
+    DeltaRule,
     Dispatch,
     GroupedLinear,
     IndexCore,
@@ -251,8 +253,9 @@ def state_mixer(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> 
         for gate_rank in low[1:]:
             gate = net.linear("mamba.g_b_proj", gate_rank, inner, "tensor")
     y = net.tensor("mamba.scan", inner, "tensor")
-    scanned = {"state": state, "flop": mixer.operations, "groups": mixer.groups}
-    net.written.append(Scan("mamba.scan", net.block, net.layers, 1, reads, (y,), learned, **scanned))
+    scan = {"delta": DeltaRule, "kda": ChannelDeltaRule}.get(mixer.kind, Scan)
+    sizes = (state, mixer.operations, mixer.heads, mixer.groups)
+    net.written.append(scan("mamba.scan", net.block, net.layers, 1, reads, (y,), learned, *sizes))
     if mixer.kind != "mamba" and mixer.gate_normed:
         y = net.norm("mamba.norm", y, gain=mixer.width if mixer.kind in ("delta", "kda") else 0)
     y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", inner, "tensor", "act"), y, gate)

@@ -437,15 +437,9 @@ class TransformerSpec:
         """Which of its parts have parameters and FLOPs that are counted, but no account of memory and time; or none."""
         return NAMES["mamba"] if self.mixer and self.mixer.kind == "mamba" else ""
 
-    @property
-    def attention_share(self) -> float:
-        """Share of its layers that have attention; the others have a state."""
-        return self.attention_layers / self.layers
-
 
 def modelled(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where what its layers keep and how long they take is known; raises `SpecError` elsewhere."""
     if what := spec.unmodelled:
         raise SpecError("mixer", what, message("spec.not_modeled"))
     return spec
-

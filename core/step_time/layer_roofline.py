@@ -82,7 +82,7 @@ _ROWS: Mapping[str, str] = {
     "mlp.shared_expert.down_proj": "shared_down",
     "mlp.shared_expert_gate": "shared_gate",
 }
-"""Operation → its row, “other” where it is none of these. Consecutive matmuls of one row that read one tensor are one."""
+"""Operation → its row. Consecutive matmuls of one row that read one tensor are one."""
 
 _KINDS: Mapping[type[ops.Op], str] = {ops.Scan: "scan", ops.Convolution: "convolution"}
 

@@ -259,16 +259,13 @@ def _roof(a: PlanEstimate) -> Iterator[Shown]:
     spec, seq_len, trail, rates = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16), rates_of(a.plan)
     layer = partial(layer_roofline, spec, a.device, dtype=a.dtype, seq_len=seq_len, rates=rates)
     result, along = layer(tokens=8192.0), layer(tokens=trail)
-    up = next(
-        operation for operation in along if operation.row in ("up", "experts_up", "shared_up", "other") and operation.phase == "forward"
-    )
+    rows = ("up", "experts_up", "shared_up", "other")
+    up = next(operation for operation in along if operation.row in rows and operation.phase == "forward")
     wide = wide_dtype(a.device, a.dtype)
     peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
     bandwidth = (rates or Rates()).of("memory", a.device.bandwidth)
     vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
-    operations = [
-        operation for operation in result if operation.phase != "backward" and operation.row != "head_update"
-    ]
+    operations = [operation for operation in result if operation.phase != "backward" and operation.row != "head_update"]
     beside = (sheet, a.device.bandwidth) if rates else None
     yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
     yield from roofline_text.layer_text(result, a.device.name, 8192)

@@ -19,8 +19,10 @@ from core.models.operation import (
     Activation,
     Add,
     AttentionCore,
+    ChannelDeltaRule,
     Combine,
     Convolution,
+    DeltaRule,
     Dispatch,
     GroupedLinear,
     IndexCore,
@@ -153,8 +155,7 @@ class _Saved:
         self.seen: set[Tensor] = set()
         self.rows: dict[tuple[str, Split], SavedTensor] = {}
         self.gpt2 = written_as_gpt2(spec, how)
-        self.kind = spec.mixer.kind if spec.mixer else ""
-        self.delta = self.kind in ("delta", "kda")
+        self.scans = [op for op in ops if isinstance(op, Scan)]
 
     def tensors(self) -> tuple[SavedTensor, ...]:
         """Return what all operations keep, without tensors that partial training leaves empty."""
@@ -175,11 +176,11 @@ class _Saved:
                 self.attention(op)
             case Convolution():
                 self.keep(self.source(op.reads[0]), op)
-                if self.how.written_out or self.delta:
+                if self.how.written_out or any(isinstance(scan, DeltaRule) for scan in self.scans):
                     self.keep(op.makes[0], op)
             case Scan():
-                if self.spec.mixer and self.delta:
-                    self.add("state: products of keys in a chunk", op, DELTA_CHUNK * self.spec.mixer.heads, self.width)
+                if isinstance(op, DeltaRule):
+                    self.add("state: products of keys in a chunk", op, DELTA_CHUNK * op.heads, self.width)
                 self.keep(op.makes[0], op)
                 for decay in op.reads[2:]:
                     self.keep(decay, op)
@@ -187,7 +188,7 @@ class _Saved:
                 self.activation(op)
             case Multiply() if op.block != "mixer":
                 self.multiply(op)
-            case Multiply() if self.kind in ("convolution", "kda"):
+            case Multiply() if all(isinstance(scan, ChannelDeltaRule) for scan in self.scans):
                 for x in op.reads:
                     self.keep(self.source(x), op)
             case Route():
@@ -268,7 +269,7 @@ class _Saved:
             self.keep(y, op, by=NOTHING)
             return
         if op.kv_heads != op.heads:
-            self.add("keys and values, repeated", op, (op.heads - op.kv_heads) * (op.key_dim + op.value_dim), width)
+            self.add("keys and values, repeated", op, op.heads * (op.key_dim + op.value_dim) - k.width - v.width, width)
         # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
         if self.how.written_out and (self.residual > width or not self.gpt2) and width < FP32:
             self.add("softmax in fp32", op, op.heads, FP32, per_key=True)

@@ -262,9 +262,7 @@ def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layou
         return 0.0
     context = np.asarray(layout.context)
     cores = (op for op in operations(spec) if type(op) is AttentionCore)
-    keys = [
-        op.kv_heads * (op.key_dim + op.value_dim) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores
-    ]
+    keys = [sum(x.width for x in op.reads[1:]) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores]
     return (context > 1) * context * (width * reduce(np.maximum, keys, 0))
 
 
