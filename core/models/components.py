@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from core.formula import Explanation, Source, Symbol, explanation
+from core.formula import Explanation, Source, Symbol, explanation, read_sources
 from core.limits import cached
 from core.models.flop_formulas import MEGATRON
 from core.models.operation import Convolution, GroupedLinear, LayerLookup, Linear, Logits, Lookup, Op, Scan, Tower
@@ -33,8 +33,8 @@ class ComponentRow:
 
 
 def _read(row: Mapping[str, str]) -> ComponentRow:
-    sources = tuple(Source(*line.split(" | ")) for line in row["sources"].splitlines())
-    return ComponentRow(row["name"], cast("Group", row["group"]), row["operations"], sources, row["detail"])
+    group, sources = cast("Group", row["group"]), read_sources(row["sources"])
+    return ComponentRow(row["name"], group, row["operations"], sources, row["detail"])
 
 
 ROWS: Mapping[str, ComponentRow] = {row["key"]: _read(row) for row in read_rows("components")}

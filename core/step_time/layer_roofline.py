@@ -10,7 +10,7 @@ products of activations, softmax, norms, the router and the output head stay in 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -213,7 +213,7 @@ def layer_roofline(
     t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
     sheet, norm = _Sheet(device, dtype, rates or Rates()), LAYERNORM if spec.norm_vectors == 2 else RMSNORM
-    elements = Counter[str]()
+    elements = defaultdict[str, float](float)
     layer = [op for op in operations(spec) if op.block != "mtp" and not isinstance(op, ops.Logits)]
     for _, group in groupby(layer, lambda op: (_row_of(op), op.reads, op.layers) if isinstance(op, ops.Linear) else op):
         together = list(group)

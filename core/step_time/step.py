@@ -286,5 +286,5 @@ def _transfer(
     far = stride * d.pipeline > speeds.domain
     size = tokens * handed_on(d, BYTES_16BIT * spec.stream_width, running.scattered)
     sent = size / np.where(far, speeds.between, speeds.inside)
-    hop = np.where(far, c.hop_between, c.hop_inside)
+    hop: Any = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)

@@ -126,8 +126,8 @@ def saved_tensors(
 def _inside(target: str) -> LayerModule:
     """The module of the feed-forward part that a class of matrices is in; none of attention's."""
     if target.startswith(("expert ", "shared experts", "router")):
-        return LayerModule.MIXTURE
-    return LayerModule.NETWORK if target.startswith("feed-forward") else NOTHING
+        return LayerModule.MOE
+    return LayerModule.MLP if target.startswith("feed-forward") else NOTHING
 
 
 def final_tensors(
@@ -257,7 +257,7 @@ class _Saved:
         if self.how.written_out and flash and isinstance(self.maker[v], View):
             v = self.maker[v].reads[0]  # a view of a matmul that also holds keys, and keeps it alive
         for x, name in ((q, "queries"), (k, "keys"), (v, "values")):
-            self.keep(x, op, name, by=self.modules(x, op) & LayerModule.UP_PROJECTION)
+            self.keep(x, op, name, by=self.modules(x, op) & LayerModule.MLA_UP_PROJ)
         if flash and op.every > 1:
             return
         if flash:
@@ -288,7 +288,7 @@ class _Saved:
         # The third power is taken of a cast, and all that follows from it is as wide. The input stays, whatever is
         # computed again.
         wide = FP32 if self.gpt2 and self.how.autocasts else width
-        self.keep(x, op, each=wide, by=self.modules(x, op) | LayerModule.ACTIVATION, kept=width / wide)
+        self.keep(x, op, each=wide, by=self.modules(x, op) | LayerModule.ACT, kept=width / wide)
         if self.gpt2:
             owner, elements = owner_of(x), x.copies * x.width
             self.add(f"{owner}half of GELU’s input", op, elements, width, x.split)
@@ -390,10 +390,10 @@ def owner_of(x: Tensor) -> str:
 
 
 _RECORDED: Mapping[str, tuple[str, Part, LayerModule]] = {
-    "norms": ("recorded in norms", "norms", LayerModule.NORMS),
+    "norms": ("recorded in norms", "norms", LayerModule.LAYERNORM),
     "attention": ("recorded in attention", "attention", NOTHING),
-    "keys": ("recorded scores", "attention", LayerModule.CORE),
-    "network": ("recorded in networks", "feed-forward", LayerModule.NETWORK | LayerModule.MIXTURE),
+    "keys": ("recorded scores", "attention", LayerModule.CORE_ATTN),
+    "network": ("recorded in networks", "feed-forward", LayerModule.MLP | LayerModule.MOE),
 }
 """Part of a layer → name, part, and the modules whose recomputation drops what it saves."""
 

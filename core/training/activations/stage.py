@@ -120,7 +120,7 @@ class StepSettings:
         return routed_load(layout, self.imbalance, self.capacity)
 
 
-_WHOLE = (LayerModule.CORE, LayerModule.NETWORK, LayerModule.MIXTURE)
+_WHOLE = (LayerModule.CORE_ATTN, LayerModule.MLP, LayerModule.MOE)
 """Modules that are done again as a whole; of the others each output is, just before it is read."""
 
 

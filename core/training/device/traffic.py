@@ -265,10 +265,10 @@ class StepCost:
 
 
 _REDONE: Mapping[LayerModule, Callable[[FlopPart], bool]] = {
-    LayerModule.CORE: lambda part: part.square and part.group == "attention",
-    LayerModule.UP_PROJECTION: lambda part: part.id in ("queries", "keys_values"),
-    LayerModule.NETWORK: lambda part: part.group == "feed-forward",
-    LayerModule.MIXTURE: lambda part: part.group == "experts",
+    LayerModule.CORE_ATTN: lambda part: part.square and part.group == "attention",
+    LayerModule.MLA_UP_PROJ: lambda part: part.id in ("queries", "keys_values"),
+    LayerModule.MLP: lambda part: part.group == "feed-forward",
+    LayerModule.MOE: lambda part: part.group == "experts",
 }
 """Module → the products that are done again with it; those of the others are on single elements."""
 
