@@ -444,7 +444,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     times = outputs_sent(spec, 1.0, work.moe_share, d)
     size = BYTES_16BIT * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
-    hop: Any = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
+    hop = pick(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
@@ -491,7 +491,7 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     met = np.minimum(met, moe.groups_per_token * np.maximum(1.0, nodes / moe.route_groups))
     between = ring_bytes.over(times=2.0, size=size * met / moe.per_token, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
-    hop: Any = np.where(nodes > 1, c.hop_between, c.hop_inside)
+    hop = pick(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
     share = c.expert_wait * rank.work.moe_share * passes
     return share * (tokens * np.maximum(inside, across) + late)

@@ -63,11 +63,11 @@ class Exchange:
         pieces = pieces_of(spec, d)
         self.layers = np.ceil(work.layers / d.pipeline)
         mixed = work.moe_share
-        layer = pieces.every + pieces.norms + (1 - mixed) * (pieces.dense + pieces.dense_norms)
-        layer = layer + mixed * (pieces.mixed + pieces.mixed_norms)
-        self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
+        layer = pieces["layer"] + pieces["layer norms"] + (1 - mixed) * (pieces["dense"] + pieces["dense norms"])
+        layer = layer + mixed * (pieces["moe"] + pieces["moe norms"])
+        self.dense = self.layers * layer + np.maximum(pieces["embedding"], pieces["head"])
         self.shards, self.groups = d.shards, d.replicas / d.shards
-        self.experts = self.layers * mixed * pieces.experts if mixed else 0.0
+        self.experts = self.layers * mixed * pieces["experts"] if mixed else 0.0
         self.expert_shards = d.expert_shards
 
     def _one(self, each: float) -> Any:
@@ -286,5 +286,5 @@ def _transfer(
     far = stride * d.pipeline > speeds.domain
     size = tokens * handed_on(d, BYTES_16BIT * spec.stream_width, running.scattered)
     sent = size / np.where(far, speeds.between, speeds.inside)
-    hop: Any = np.where(far, c.hop_between, c.hop_inside)
+    hop = pick(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)
