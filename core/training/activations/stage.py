@@ -148,7 +148,7 @@ def _sums(
         here = sums[1 if tensor.per_key else 2 if tensor.routed else 0]
         here[0] += size * kept
         here[1] += size * (1 - kept)
-    return tuple((split, *((one[0], one[1]) for one in sums)) for split, sums in table.items())
+    return tuple((split, (p[0], p[1]), (k[0], k[1]), (r[0], r[1])) for split, (p, k, r) in table.items())
 
 
 def layer_activation_bytes(
