@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, explanation, read_sources
 from core.limits import cached
@@ -13,7 +13,7 @@ from core.models.operation import Convolution, GroupedLinear, LayerLookup, Linea
 from core.models.operations import operations, write_operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import SYMBOLS, count, symbol, symbolic
-from core.rows import read_rows
+from core.rows import read_record, read_rows
 
 Group: TypeAlias = Literal["embedding", "attention", "feed-forward", "experts", "norms", "head", "prediction", "mixers"]
 """Part of the model that a component belongs to."""
@@ -32,12 +32,9 @@ class ComponentRow:
     detail: str = ""
 
 
-def _read(row: Mapping[str, str]) -> ComponentRow:
-    group, sources = cast("Group", row["group"]), read_sources(row["sources"])
-    return ComponentRow(row["name"], group, row["operations"], sources, row["detail"])
-
-
-ROWS: Mapping[str, ComponentRow] = {row["key"]: _read(row) for row in read_rows("components")}
+ROWS: Mapping[str, ComponentRow] = {
+    row["key"]: read_record(ComponentRow, row, sources=read_sources(row["sources"])) for row in read_rows("components")
+}
 """Id → component, in the order in which a token meets them."""
 
 _PARAMETER_ROWS = {
@@ -80,16 +77,14 @@ def weight_flop(op: Op) -> int:
     return op.flop * op.makes[0].width * op.state if isinstance(op, Scan) else 0
 
 
-def amounts(
-    spec: TransformerSpec, ops: tuple[Op, ...], of: Amount, without: tuple[type[Op], ...] = ()
-) -> Iterator[tuple[str, Op, int]]:
-    """Yield component, operation, and amount of one run. without: kinds of operations that are left out."""
+def amounts(spec: TransformerSpec, ops: tuple[Op, ...], of: Amount) -> Iterator[tuple[str, Op, int]]:
+    """Yield component, operation, and amount of one run; a lookup costs nothing."""
     for op in ops:
         predicts = op.block == "mtp"
         if of == "flop":
-            flop = 0 if isinstance(op, without) else weight_flop(op)
+            flop = 0 if isinstance(op) else weight_flop(op)
             key = "prediction" if predicts else _key(spec, op.name, _FLOP_ROWS)
-            if flop and key and not (predicts and isinstance(op, Lookup)):
+            if flop and key:
                 yield key, op, flop
             continue
         for weight in op.weights:
@@ -107,10 +102,10 @@ def _key(spec: TransformerSpec, name: str, keys: Mapping[str, str]) -> str:
 
 
 @cached("small_results_kept")
-def totals(spec: TransformerSpec, of: Amount, without: tuple[type[Op], ...] = ()) -> Mapping[str, int]:
+def totals(spec: TransformerSpec, of: Amount) -> Mapping[str, int]:
     """Return each component’s amount over all layers, in the order in which a token meets them."""
     sums: dict[str, int] = {}
-    for key, op, amount in amounts(spec, operations(spec), of, without):
+    for key, op, amount in amounts(spec, operations(spec), of):
         sums[key] = sums.get(key, 0) + op.layers * amount
     return {key: sums[key] for key in ROWS if key in sums}
 
@@ -120,9 +115,9 @@ def _symbolic_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     return write_operations(symbolic(spec))
 
 
-def explain_row(spec: TransformerSpec, key: str, of: Amount, without: tuple[type[Op], ...] = ()) -> Explanation:
+def explain_row(spec: TransformerSpec, key: str, of: Amount) -> Explanation:
     """Return the formula of a component’s amount, under the component’s name."""
-    own = [part for part in amounts(spec, _symbolic_operations(spec), of, without) if part[0] == key]
+    own = [part for part in amounts(spec, _symbolic_operations(spec), of) if part[0] == key]
     often = {op.layers for _, op, _ in own}
     if key == "prediction":
         layer = sum(amount for _, op, amount in own if _in_decoder_layer(op))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from core.formula import Source, read_sources
-from core.rows import read_rows
+from core.rows import read_record, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,28 +108,16 @@ class PrecisionPolicy:
         return sum(copy.bytes for copy in (self.master, self.gradient_copy) if copy is not None)
 
 
+_STORED = ("weights", "gradients", "master", "states", "gradient_copy", "autocast", "accumulation", "saved")
+"""Fields that are storage types."""
+
+
 def _read(row: Mapping[str, str]) -> PrecisionPolicy:
     special = (part.split(" = ") for part in row["special_states"].split("; ") if part)
-    return PrecisionPolicy(
-        id=row["id"],
-        weights=STORAGE_TYPES[row["weights"]],
-        gradients=STORAGE_TYPES[row["gradients"]],
-        master=_optional(row["master"]),
-        states=STORAGE_TYPES[row["states"]],
-        phrase=row["phrase"],
-        note=row["note"],
-        sources=read_sources(row["sources"]),
-        gradient_copy=_optional(row["gradient_copy"]),
-        special_states=tuple((name, STORAGE_TYPES[stored]) for name, stored in special),
-        autocast=_optional(row["autocast"]),
-        accumulation=_optional(row["accumulation"]),
-        saved=_optional(row["saved"]),
-        short=row["short"] or row["id"],
-    )
-
-
-def _optional(cell: str) -> StorageType | None:
-    return STORAGE_TYPES[cell] if cell else None
+    known: dict[str, Any] = {name: STORAGE_TYPES[row[name]] if row[name] else None for name in _STORED}
+    known |= {"sources": read_sources(row["sources"]), "short": row["short"] or row["id"]}
+    known["special_states"] = tuple((name, STORAGE_TYPES[stored]) for name, stored in special)
+    return read_record(PrecisionPolicy, row, **known)
 
 
 POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(

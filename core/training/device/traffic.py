@@ -275,9 +275,9 @@ _REDONE: Mapping[LayerModule, Callable[[FlopPart], bool]] = {
 
 def flop_redone(spec: TransformerSpec, how: Implementation, layout: Layout, seq_len: int) -> Any:
     """FLOPs of products that backward does again, per token: whole layers, every second product, or modules."""
-    counted, way = flops_per_token(spec, seq_len, recompute="full"), way_of(layout.recompute)
+    counted, way = flops_per_token(spec, seq_len), way_of(layout.recompute)
     modules = modules_of(layout.recompute, flash=how.flash)
-    redone = (way == Recompute.FULL) * counted.recomputed
+    redone = (way == Recompute.FULL) * counted.in_layers
     squares = 0.0 if how.flash else counted.squares
     redone = redone + (way == Recompute.PER_OPERATION) * (flop_again(spec) + squares)
     for module, inside in _REDONE.items():
