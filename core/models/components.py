@@ -82,7 +82,7 @@ def amounts(spec: TransformerSpec, ops: tuple[Op, ...], of: Amount) -> Iterator[
     for op in ops:
         predicts = op.block == "mtp"
         if of == "flop":
-            flop = 0 if isinstance(op) else weight_flop(op)
+            flop = 0 if isinstance(op, Lookup) else weight_flop(op)
             key = "prediction" if predicts else _key(spec, op.name, _FLOP_ROWS)
             if flop and key:
                 yield key, op, flop

@@ -84,8 +84,6 @@ _ROWS: Mapping[str, str] = {
 }
 """Operation → its row. Consecutive matmuls of one row that read one tensor are one."""
 
-_KINDS: Mapping[type[ops.Op], str] = {ops.Scan: "scan", ops.Convolution: "convolution"}
-
 _ENDS = ("embedding", "head", "prediction")
 """Groups of parameters that are in no layer."""
 
@@ -256,7 +254,8 @@ def layer_roofline(
 
 def _row_of(op: ops.Op) -> str:
     """Return the row of an operation."""
-    row = _ROWS.get(op.name, _KINDS.get(type(op), "other"))
+    other = "scan" if isinstance(op, ops.Scan) else "convolution" if isinstance(op, ops.Convolution) else "other"
+    row = _ROWS.get(op.name, other)
     return "q_up" if row == "qkv" and "mla_up_proj" in op.makes[0].modules else row
 
 

@@ -92,8 +92,6 @@ def test_narayanan_equation_3(layers: int) -> None:
     counted = flops_per_token(spec, s, "full")
     ours = counted.training + counted.in_layers
     assert ours == pytest.approx(96 * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h)), rel=1e-14)
-        96 * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h)), rel=1e-14
-    )
 
 
 def test_what_recomputation_does_again() -> None:
