@@ -42,12 +42,14 @@ def read_record(
 ) -> Record:
     """Return a record whose fields are the cells of a row: a number where it is typed so, else text.
 
+    Fields without a column keep their default.
+
     Args:
         columns: The columns of fields that are named otherwise.
         given: Fields that are no cell, or another reading of one.
     """
-    cells = [item for item in fields(kind) if item.name not in given]
-    read = {item.name: _READ.get(item.type, str)(row[columns.get(item.name, item.name)]) for item in cells}
+    cells = [(item, columns.get(item.name, item.name)) for item in fields(kind) if item.name not in given]
+    read = {item.name: _READ.get(item.type, str)(row[column]) for item, column in cells if column in row}
     return kind(**read, **given)
 
 

@@ -7,6 +7,7 @@ answers shares itself over accelerators by tensor parallelism.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -80,11 +81,7 @@ class Fitting:
 
 def _most(fits: Callable[[int], bool], high: int) -> int:
     """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not."""
-    low, high = 0, high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return bisect_left(range(1, high + 1), True, key=lambda size: not fits(size))
 
 
 def _largest_model(plan: Plan, h: MemoryEstimate) -> str:

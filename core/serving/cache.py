@@ -291,8 +291,9 @@ def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: Ca
         heads = 1.0 if compressed or indexes else op.heads if convention.heads == "repeated" else op.kv_heads
         kv_heads = {"kv_heads": max(1.0, heads / tensor)}
         if indexes or not compressed:
-            values = op.value_dim if len(op.cached) > 1 else 0
-            widths = {**kv_heads, "key_dim": op.key_dim / op.every, "value_dim": values}
+            made = op.cached if {*op.cached} <= {*op.reads} else op.reads[1:]
+            key, *value = (x.width / op.kv_heads / op.every for x in made)
+            widths = {**kv_heads, "key_dim": key, "value_dim": sum(value)}
             kind = "keys of the indexer" if indexes else "windowed" if op.window else "keys and values"
             yield CachedPart(kind, key_value_bytes, {**layers, **widths, **element}, most)
         else:

@@ -7,6 +7,7 @@ nothing for what accelerators send each other, for sampling or for the launch of
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -204,18 +205,10 @@ class Serving:
         """Tokens of the longest context that so many users can have at once; `LONGEST` where nothing grows any more."""
         each = self.room / users
 
-        def fits(tokens: int) -> bool:
-            return float(self.cache.bytes(tokens)) <= each
+        def exceeds(tokens: int) -> bool:
+            return not float(self.cache.bytes(tokens)) <= each
 
-        if not fits(1):
-            return 0
-        if fits(LONGEST):
-            return LONGEST
-        low, high = 1, LONGEST
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+        return bisect_left(range(1, LONGEST + 1), True, key=exceeds)
 
     def decode(self, users: Any) -> Placed:
         """One token for each of ``users``, a number or an array, all at the full context, on the roofline."""

@@ -110,28 +110,15 @@ class ServedWeights:
     rank: RankParameters
     tied: bool
 
-    @property
-    def _experts(self) -> float:
-        return float(np.ravel(self.rank.experts)[0])
-
-    @property
-    def _layers(self) -> float:
-        return float(np.ravel(self.rank.layers)[0])
-
-    @property
-    def _norms(self) -> float:
-        return float(np.ravel(self.rank.norms)[0])
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """Parameters of the tables of tokens and of a head of its own."""
-        return float(np.ravel(self.rank.embedding)[0]), float(np.ravel(self.rank.head)[0])
+    def _of(self, *classes: str) -> float:
+        """Parameters of these classes of `RankParameters`."""
+        return sum(float(np.ravel(getattr(self.rank, name))[0]) for name in classes)
 
     @property
     def values(self) -> dict[str, float]:
         """What `weight_bytes` takes of what is held."""
-        others = self._norms + sum(self._ends)
-        return {"matrices": self._layers + self._experts, "bytes": self.kind.bytes, "others": others}
+        others = self._of("norms", "embedding", "head")
+        return {"matrices": self._of("layers", "experts"), "bytes": self.kind.bytes, "others": others}
 
     @property
     def held(self) -> float:
@@ -145,10 +132,10 @@ class ServedWeights:
 
     def read(self, tokens: float) -> float:
         """Bytes that a pass of so many tokens reads once: of tables nothing where they are only looked up."""
-        tables, head = self._ends
-        multiplied = tables - self.spec.vocab * self.spec.layers * self.spec.layer_embedding if self.tied else head
-        matrices = self._layers + self.touched(tokens) * self._experts
-        return weight_bytes(matrices=matrices, bytes=self.kind.bytes, others=self._norms + multiplied)
+        looked_up = self.spec.vocab * self.spec.layers * self.spec.layer_embedding
+        others = self._of("norms") + (self._of("embedding") - looked_up if self.tied else self._of("head"))
+        matrices = self._of("layers") + self.touched(tokens) * self._of("experts")
+        return weight_bytes(matrices=matrices, bytes=self.kind.bytes, others=others)
 
     def explain(self, tokens: int) -> list[Explanation]:
         """Bytes held, and the experts that a pass of so many tokens reads."""
@@ -165,6 +152,6 @@ def weights_of(spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *
     layer that are no matrix (biases, routers, decays) are counted as its matrices; they are under a hundredth.
     """
     served = without_prediction(spec)
-    degrees = Degrees(tensor=float(tensor))
+    degrees = Degrees(tensor=tensor)
     stage = stages_of(served, degrees, ("first",))
     return ServedWeights(served, kind, rank_parameters(pieces_of(served, degrees), stage), served.tied_head)

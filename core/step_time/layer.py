@@ -191,14 +191,14 @@ class RankTimes:
     def recomputed(self, module: LayerModule) -> TokenAndLayer:
         """Computing one of a layer's modules again; that of attention's core is in `core_attention`."""
         work, t = self.work, self.d.tensor
-        if module == LayerModule.NORMS:
+        if module == LayerModule.LAYERNORM:
             divided = pick(self.d.sequence_parallel > 0, t, 1.0)
             return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / divided), 0.0
-        if module == LayerModule.ACTIVATION:
+        if module == LayerModule.ACT:
             return self._moved((work.gated["mlp"] + self.widened * work.gated["moe"]) / t), 0.0
-        if module == LayerModule.UP_PROJECTION:
+        if module == LayerModule.MLA_UP_PROJ:
             return self.dense(work.inside["mla_up_proj"], self.speeds.weight_matmul)
-        if module == LayerModule.NETWORK:
+        if module == LayerModule.MLP:
             each, once = self.dense(work.inside["mlp"], self.speeds.weight_matmul)
             return each + self._moved(work.gated["mlp"] / t), once
         parts = (self.routed_experts(work.routed), self.dense(work.router, self.speeds.matmul16))
@@ -405,15 +405,13 @@ def _computed_again(
         return _ComputedAgain(seconds, full, full, full)
     modules = modules_of(d.recompute, flash=how.flash) * (mode > Recompute.PER_OPERATION)
     here = {module: (modules & module > 0) * recomputed_share for module in LayerModule}
-    seconds = seconds + here[LayerModule.CORE] * attention
-    for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
+    seconds = seconds + here[LayerModule.CORE_ATTN] * attention
+    for module in (item for item in LayerModule if item != LayerModule.CORE_ATTN and np.any(here[item])):
         per_token, per_layer = rank.recomputed(module)
         seconds = seconds + here[module] * (tokens * per_token + per_layer)
     # Of a layer's two blocks one gathers and scatters again.
-    gathered = full + 0.5 * (
-        (1.0 - work.moe_share) * here[LayerModule.NETWORK] + work.moe_share * here[LayerModule.MIXTURE]
-    )
-    return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MIXTURE])
+    gathered = full + 0.5 * ((1.0 - work.moe_share) * here[LayerModule.MLP] + work.moe_share * here[LayerModule.MOE])
+    return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MOE])
 
 
 def _fixed(rank: RankTimes, computing: Any, passes: Any) -> Any:
@@ -446,7 +444,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     times = outputs_sent(spec, 1.0, work.moe_share, d)
     size = BYTES_16BIT * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
-    hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
+    hop = pick(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
@@ -493,7 +491,7 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     met = np.minimum(met, moe.groups_per_token * np.maximum(1.0, nodes / moe.route_groups))
     between = ring_bytes.over(times=2.0, size=size * met / moe.per_token, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
-    hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
+    hop = pick(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
     share = c.expert_wait * rank.work.moe_share * passes
     return share * (tokens * np.maximum(inside, across) + late)

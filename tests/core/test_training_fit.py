@@ -212,9 +212,9 @@ def test_of_weights_on_the_host_a_layer_or_two_and_the_ends_are_here(data: int) 
 @pytest.mark.parametrize(
     ("recompute", "each"),
     [
-        (recomputation(0, LayerModule.NETWORK), 3 * 2 * LLAMA.hidden * LLAMA.ffn),
-        (recomputation(0, LayerModule.CORE), 2 * 4096 * LLAMA.heads * LLAMA.head_dim),
-        (recomputation(0, LayerModule.NORMS | LayerModule.ACTIVATION), 0),
+        (recomputation(0, LayerModule.MLP), 3 * 2 * LLAMA.hidden * LLAMA.ffn),
+        (recomputation(0, LayerModule.CORE_ATTN), 2 * 4096 * LLAMA.heads * LLAMA.head_dim),
+        (recomputation(0, LayerModule.LAYERNORM | LayerModule.ACT), 0),
         (Recompute.SELECTIVE, 0),
         (recomputation(Recompute.FULL, layers=8), (parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden) / 4),
         (recomputation(Recompute.FULL, layers=-4), parameters_of_a_layer() * 2 + 2 * 4096 * LLAMA.hidden),

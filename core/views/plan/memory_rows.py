@@ -59,20 +59,14 @@ def capacity_note(h: MemoryEstimate) -> Message:
     device, display = h.plan.device, h.plan.runtime_options.display
     usable = _USABLE.match(device.memory_note)
     above = usable is not None and float(usable[1]) * 1e9 < device.memory_bytes
+    origin = "driver" if not math.isnan(device.reported_mib) else "usable" if above else "sheet"
     source = pick_message(
-        _CAPACITIES["driver" if not math.isnan(device.reported_mib) else "usable" if above else "sheet"],
+        f"memory.row.capacity_{origin}",
         mib=device.reported_mib,
         sheet=device.sheet_bytes,
         usable=1e9 * float(usable[1]) if usable else math.nan,
     )
     return message("memory.row.capacity_display", source=source, display=display) if display else source
-
-
-_CAPACITIES = {
-    "driver": "memory.row.capacity_driver",
-    "usable": "memory.row.capacity_usable",
-    "sheet": "memory.row.capacity_sheet",
-}
 
 
 def _checkpoint_note(h: MemoryEstimate) -> Message:
