@@ -245,24 +245,6 @@ class Cache:
         return [part.explain(tokens).about(part.kind) for part in self.parts]
 
 
-def kind_of(spec: TransformerSpec) -> str:
-    """How the model's layers attend, in the field's words: ``grouped-query, sliding window``."""
-    if not spec.attention_layers:
-        return "state only"
-    if spec.latent:
-        kind = "latent"
-    elif spec.kv_heads == 1:
-        kind = "multi-query"
-    else:
-        kind = "multi-head" if spec.kv_heads == spec.heads else "grouped-query"
-    return (
-        kind
-        + (", sliding window" if spec.window else "")
-        + (", sparse" if spec.indexer else "")
-        + (", hybrid" if spec.mixer else "")
-    )
-
-
 @cached("small_results_kept")
 def cache_of(
     spec: TransformerSpec,

@@ -28,7 +28,7 @@ def _decades(low: float, high: float) -> list[float]:
 def token_time(s: Serving, palette: Palette) -> Figure:
     """The least time of a token over users at once: by memory, by arithmetic, and where the memory is full."""
     fit = s.users_that_fit
-    most = 2.0 ** math.ceil(math.log2(max(64.0, 2 * fit if math.isfinite(fit) else 64.0, 2.0 * s.users)))
+    most = 2.0 ** math.ceil(math.log2(max(64.0, 2 * fit if math.isfinite(fit) else 64.0, 2.0 * s.busiest)))
     users = np.unique(np.geomspace(1, most, 60).round())
     placed = s.decode(users)
     by_memory = 1e3 * np.asarray(placed.work.bytes) / s.device.bandwidth
@@ -49,7 +49,7 @@ def token_time(s: Serving, palette: Palette) -> Figure:
     }
     text = message("serving.picture.fit", fit=fit)
     full = [label(palette, text, **at_fit, yshift=2, bgcolor=palette.background)] if 1 <= fit <= most else []
-    at = 1e3 * float(s.decode(s.users).seconds)
+    at = 1e3 * float(s.decode(s.busiest).seconds)
     return figure(
         palette,
         [
@@ -66,7 +66,7 @@ def token_time(s: Serving, palette: Palette) -> Figure:
             ),
             marks(
                 "markers",
-                [s.users],
+                [s.busiest],
                 [at],
                 "",
                 cliponaxis=False,
@@ -93,9 +93,9 @@ def token_time(s: Serving, palette: Palette) -> Figure:
             label(
                 palette,
                 f"<b>{significant(at, 3)} ms</b>",
-                x=math.log10(s.users),
+                x=math.log10(s.busiest),
                 y=math.log10(at),
-                xanchor="left" if s.users < most / 8 else "right",
+                xanchor="left" if s.busiest < most / 8 else "right",
                 yanchor="bottom",
                 yshift=7,
                 bgcolor=palette.background,
