@@ -78,6 +78,13 @@ def counted(h: MemoryEstimate) -> Message:
     )
 
 
+def reading_text(h: MemoryEstimate, reading: str) -> Message:
+    """Return the peak as one program shows it. reading: a key of `MemoryEstimate.readings`."""
+    return message(
+        "memory.reading.line", size=h.readings[reading], shown=pick_message(f"memory.reading.{reading}_note")
+    )
+
+
 def _layout_source(h: MemoryEstimate) -> str:
     if h.plan.own_layout:
         return "custom"
