@@ -63,10 +63,10 @@ UTILIZATION = quantity("svutil", message("serving.field.utilization"), "92%", "r
 
 def _passes(name: str, label: str) -> Field:
     def read(typed: str) -> int:
-        return int(parse_quantity(typed, "count", low=1, high=limit("model_dimension"), whole=True))
+        return int(parse_quantity(typed, "length", low=1, high=limit("model_dimension"), whole=True))
 
-    nothing = message("serving.field.default")
-    return optional(name, label, read, nothing=None, placeholder=nothing, part=_SHOWN, omit_if_empty=True)
+    nothing, lengths = message("serving.field.default"), message("quantity.lengths")
+    return optional(name, label, read, nothing=None, placeholder=nothing, part=_SHOWN, omit_if_empty=True, help=lengths)
 
 
 PASS, REQUESTS = (

@@ -303,6 +303,7 @@ class Implementation:
     autocasts: bool = False
     in_fp32: bool = False
     sharded_by: Literal["", "DeepSpeed", "FSDP"] = ""
+    timed_loss: Loss | None = None
 
 
 MEGATRON_GPT = Implementation(
