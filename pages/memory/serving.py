@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import get_args
 
 import streamlit as st
@@ -18,11 +17,8 @@ from core.serving.engine import Draft, Engine, Version
 from core.serving.serving import DEGREES, Serving, serving
 from core.serving.weights import WEIGHT_TYPES
 from core.views.serving import text
-from core.views.serving.charts import token_time
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 _SHOWN, _SAME, _FEWEST = "shown", "the plan’s", "fewest"
 _DEVICES, _DEGREES = [a.name for a in accelerators()], [str(degree) for degree in DEGREES]
@@ -118,15 +114,12 @@ def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     s, problem = _served(inputs, h)
     if problem:
         show.error(problem)
-    known, times = h.plan.catalog_model, text.times_text(s)
+    known = h.plan.catalog_model
     show.alerts(text.contradictions(s, known.family if known else ""))
     plan = h.plan if s.device is h.plan.device else h.plan.on_accelerator(s.device.name)
     with head:
         show.takeaway(text.fitting_text(s, known.name if known else message("serving.model")))
-        show.takeaway(" ".join([*text.fleet_text(s, plan.price_range), times]))
-    if math.isfinite(float(s.decode(s.busiest).seconds)):
-        alt = plain(message("serving.picture.alt", takeaway=times))
-        show.chart(token_time(s, TOKENS), alt=alt, key="memory:token")
+        show.takeaway(" ".join([*text.fleet_text(s, plan.price_range), text.times_text(s)]))
     show.note(message("serving.bound"))
     for line in text.notices(s, known and known.max_seq, adapters=h.plan.trained.adapters):
         show.note(line)

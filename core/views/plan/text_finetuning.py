@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from core.formula import Explanation
 from core.messages import Message, message, pick_message
 from core.planning.fine_tuning import PRINTED, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
-from core.step_time.running import EAGER
-from core.training.device.host import deepspeed_setup, foreach_update
-from core.training.layout import degrees_of
 from core.views.common.rows import Row
 from core.wording import format_value
 
@@ -115,40 +111,6 @@ def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
     t = h.plan.trained
     if t.everything and t.storage.quantised:
         yield message("memory.notice.all_trained", frozen=t.frozen)
-
-
-_COPIES = {
-    "setup": "memory.notice.deepspeed_setup",
-    "foreach": "memory.notice.foreach",
-}
-
-
-def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
-    """Yield what needs more memory than any moment of the step: DeepSpeed's copies, or an update of all tensors."""
-    found = _copies(h)
-    if not found or math.isnan(h.usable):
-        return
-    what, peak = max(((what, step.value) for what, step in found.items()), key=lambda item: item[1])
-    yield pick_message(_COPIES[what], peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
-
-
-def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """Return how that comes about; nothing where nothing is fuller than the step."""
-    return tuple(_copies(h).values())
-
-
-def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
-    how, memory, layout = h.plan.runtime_options, h.device_memory, h.layout
-    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
-        return {}
-    found: dict[str, Explanation] = {}
-    if int(layout.zero) in (1, 2):
-        shards = float(degrees_of(layout).shards)
-        if memory.master_weights:
-            found = {"setup": deepspeed_setup(memory, shards)}
-    elif h.optimizer.name in ("Adam", "AdamW"):
-        found = {"foreach": foreach_update(memory)}
-    return {what: step for what, step in found.items() if step.value > h.total}
 
 
 # ------------------------------------------------------------------------------ launch settings
