@@ -303,7 +303,8 @@ class Form:
     shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
     them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: fields that
     old links may have and that are dropped without a word: ids, or ids with the text that was their default
-    (``id=text``). Empty fields and switches that were off are dropped so in any case.
+    (``id=text``). Empty fields and switches that were off are dropped so in any case. dropped: texts by id of an older
+    form → what is to be said of those that are dropped; empty for nothing.
     """
 
     prefix: str
@@ -314,6 +315,7 @@ class Form:
     imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {}
     shared: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
+    dropped: Callable[[Mapping[str, str]], str] = lambda _: ""
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -420,6 +422,7 @@ class Form:
         for step in range(version, self.version) if version else (0,):
             if step in self.older:
                 texts = self.older[step](texts)
+        sentences += filter(None, [self.dropped(texts)])
         texts |= self.imply(texts)
         known_ids = {item.id for item in self.fields}
         unknown = self.unknown(texts)
