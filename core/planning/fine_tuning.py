@@ -31,11 +31,7 @@ from core.training.trained import EVERYTHING, parts_of_training
 
 PRINTED = (0.99, 1.15)
 """Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
-between. Those on NF4 are apart."""
-
-PRINTED_NF4 = (1.34, 1.57)
-"""The same of QLoRA, all printed with bitsandbytes before 0.43.2, which kept what need not be
-(tests/core/memory_rows.py)."""
+between. Readings of bitsandbytes before 0.43.2 are left out: later ones contradict each other by a third."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,8 @@ class Implementation:
     grouped_experts: routed experts are PyTorch's grouped product, which autocast does not know.
     autocasts: under CUDA's autocast, which takes powers in fp32; that of a CPU does not.
     in_fp32: matrix products are in fp32 throughout.
+    sharded_by: who shards the states. DeepSpeed’s ZeRO-1 and 2 make one flat gradient of a shard in 16 bits and in fp32
+    as they update; FSDP keeps no second copy of weights on the host.
     """
 
     id: str
@@ -278,6 +280,8 @@ class Implementation:
     grouped_experts: bool = False
     autocasts: bool = False
     in_fp32: bool = False
+    sharded_by: Literal["", "DeepSpeed", "FSDP"] = ""
+    timed_loss: Loss | None = None
 
 
 FUSED, HF_SDPA, HF_EAGER, MEGATRON_GPT, FUSED_DTENSOR = (

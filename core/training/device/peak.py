@@ -177,6 +177,7 @@ def through_one_step(setup: Setup) -> StepCurve:
         values * size(parts.gathered)
         + running * (np.minimum(flown, 1.0) * casts + gradient_share * size(parts.waiting))
         + (back & ~at_loss) * buckets
+        + (at == "optimizer") * size(parts.flat)
     )
     return StepCurve(tuple(phases), bytes_by_class, layers, flying)
 

@@ -24,6 +24,16 @@ def memory_rows(h: MemoryEstimate) -> list[Row]:
     states = float(h.device_memory.states - h.device_memory.later)
     rows = [
         *finetuning_rows(h),
+        *(
+            Row(
+                f"memory_{name}",
+                pick_message(f"memory.reading.{name}"),
+                size,
+                "bytes_binary",
+                note=pick_message(f"memory.reading.{name}_note"),
+            )
+            for name, size in h.readings.items()
+        ),
         Row("model_states", message("memory.row.states"), states, "bytes_binary", note=_states_note(h)),
         Row("usable_bytes", message("row.usable_bytes"), h.usable, "bytes_binary", note=capacity_note(h)),
         *_host_rows(h),
@@ -88,7 +98,12 @@ def _host_rows(h: MemoryEstimate) -> list[Row]:
     }
     parts = [message(key, size=float(size)) for key, size in sizes.items() if size]
     if h.layout.offload:
-        note = message("memory.row.host_node", parts=parts, node=h.on_host)
+        fsdp = h.plan.software == "FSDP2, compiled"
+        note = (
+            message("memory.row.host_fsdp", parts=parts, node=h.on_host)
+            if fsdp
+            else message("memory.row.host_node", parts=parts, node=h.on_host, fsdp=h.on_host_with_fsdp)
+        )
     elif h.plan.runtime_options.paged:
         note = message("memory.row.host_paged", parts=parts)
     else:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from core.formula import Explanation
 from core.messages import Message, message, pick_message
-from core.planning.fine_tuning import PRINTED, PRINTED_NF4, Fitting, fine_tuning_time, trained_parameters
+from core.planning.fine_tuning import PRINTED, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
-from core.step_time.running import EAGER
-from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
-from core.training.layout import degrees_of
 from core.views.common.rows import Row
 from core.wording import format_value
 
@@ -46,9 +42,7 @@ def finetuning_rows(h: MemoryEstimate) -> list[Row]:
             )
         )
     if ends := measured_peaks(h):
-        nf4 = message("memory.row.measured_peak_nf4") if _is_nf4(h) else ""
-        label = message("memory.row.measured_peak")
-        rows.append(Row("measured_peak", label, format_value(ends, "GiB"), note=nf4))
+        rows.append(Row("measured_peak", message("memory.row.measured_peak"), format_value(ends, "GiB")))
     return [*rows, *_time_rows(h)]
 
 
@@ -83,16 +77,11 @@ def _time_rows(h: MemoryEstimate) -> list[Row]:
     return rows
 
 
-def _is_nf4(h: MemoryEstimate) -> bool:
-    return h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4")
-
-
 def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
     """Return the bytes between which eight in ten measured peaks of such runs lie; None where none was published."""
     if h.plan.device.vendor == "Apple":
         return None
-    low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED
-    return low * h.total, high * h.total
+    return PRINTED[0] * h.total, PRINTED[1] * h.total
 
 
 def fitting_label(one: Fitting) -> Message:
@@ -106,7 +95,7 @@ def fitting_label(one: Fitting) -> Message:
 def measured_over_notice(h: MemoryEstimate) -> Iterator[Message]:
     """Yield that a plan that fits may not, by the measured peaks of such runs."""
     ends = measured_peaks(h)
-    if ends and tunes(h) and h.fits == "fits" and not _is_nf4(h) and ends[1] > h.usable:
+    if ends and tunes(h) and h.fits == "fits" and ends[1] > h.usable:
         yield message("memory.notice.measured_over", high=ends[1], capacity=h.usable)
 
 
@@ -115,34 +104,6 @@ def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
     t = h.plan.trained
     if t.everything and t.storage.quantised:
         yield message("memory.notice.all_trained", frozen=t.frozen)
-
-
-def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
-    """Yield what needs more memory than any moment of the step: DeepSpeed's copies, or an update of all tensors."""
-    found = _copies(h)
-    if not found or math.isnan(h.usable):
-        return
-    what, peak = max(((what, step.value) for what, step in found.items()), key=lambda item: item[1])
-    yield pick_message(f"memory.copies.{what}", peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
-
-
-def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """Return how that comes about; nothing where nothing is fuller than the step."""
-    return tuple(_copies(h).values())
-
-
-def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
-    how, memory, layout = h.plan.runtime_options, h.device_memory, h.layout
-    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
-        return {}
-    found: dict[str, Explanation] = {}
-    if int(layout.zero) in (1, 2):
-        shards = float(degrees_of(layout).shards)
-        if memory.master_weights:
-            found = {"setup": deepspeed_setup(memory, shards), "update": deepspeed_update(memory, shards)}
-    elif h.optimizer.name in ("Adam", "AdamW"):
-        found = {"foreach": foreach_update(memory)}
-    return {what: step for what, step in found.items() if step.value > h.total}
 
 
 # ------------------------------------------------------------------------------ launch settings
