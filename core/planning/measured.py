@@ -181,22 +181,11 @@ TOO_GOOD = 1.05
 """Share of the datasheet's rate from which one of the two is doubtful: clocks above nominal explain a few percent."""
 
 
-NAMES: Mapping[RateName, str] = {
-    "matmul16": "bf16",
-    "matmul8": "fp8",
-    "matmul4": "fp4",
-    "memory": "memory",
-    "inside": "links in a node",
-    "between": "network",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ReplacedRate:
-    """One rate that counts, and the datasheet's in its place, NaN where unknown. name: the format, memory or links."""
+    """A measured rate that a plan uses, and the datasheet value that it replaces, NaN if unknown."""
 
     id: RateName
-    name: str
     measured: float
     datasheet: float
 
@@ -215,15 +204,7 @@ def replaced_rates(plan: Plan) -> tuple[ReplacedRate, ...]:
     """The rates of the plan that count, each beside the datasheet's dense peak or bandwidth."""
     rates = rates_of(plan)
     device = plan.device
-    return tuple(
-        ReplacedRate(name, _rate_name(device, name), rate, _datasheet(device, name))
-        for name, rate in (rates or Rates()).known
-    )
-
-
-def _rate_name(device: Accelerator, name: RateName) -> str:
-    """bf16, or fp16 where the accelerator has no bf16."""
-    return "fp16" if name == "matmul16" and math.isnan(device.peak("bf16")) else NAMES[name]
+    return tuple(ReplacedRate(name, rate, _datasheet(device, name)) for name, rate in (rates or Rates()).known)
 
 
 def network_known(here: Cluster) -> float:
@@ -237,7 +218,7 @@ def _datasheet(device: Accelerator, name: RateName) -> float:
     if name in ("inside", "between"):
         here = cluster(device, 1)
         return here.link_inside if name == "inside" else network_known(here)
-    return wide_peak(device) if name == "matmul16" else device.peak(NAMES[name])
+    return wide_peak(device) if name == "matmul16" else device.peak("fp8" if name == "matmul8" else "fp4")
 
 
 @dataclass(frozen=True, slots=True)

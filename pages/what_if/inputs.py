@@ -42,7 +42,9 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
     if x is y:
         y = next(axis for axis in AXES.values() if axis is not x)
-        inputs.fail(message("sweep.error.same_axis", axis=x.name), message("sweep.error.other_axis", axis=y.name))
+        inputs.fail(
+            message("sweep.error.same_axis", axis=x.field.label), message("sweep.error.other_axis", axis=y.field.label)
+        )
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
     sweep = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
     if not sweep.answered:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from core.fields import Field, choice, optional
 from core.limits import limit
-from core.messages import message
+from core.messages import message, messages
 from core.number_text import QuantityError
 from core.planning.form.whole_run import OWN_DEADLINE
 from core.planning.plan import TYPED, parse_within
@@ -38,11 +38,12 @@ def _values(id: str, label: str) -> Field:
     )
 
 
-X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", part=_PART)
-Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", part=_PART)
+_NAMES = [axis.field.label for axis in AXES.values()]
+X = choice("x", message("sweep.field.x"), tuple(AXES), "accelerators", short=_NAMES, part=_PART)
+Y = choice("y", message("sweep.field.y"), tuple(AXES), "parameters", short=_NAMES, part=_PART)
 X_VALUES = _values("xs", message("sweep.field.x_values"))
 Y_VALUES = _values("ys", message("sweep.field.y_values"))
-_RESULTS = [message("sweep.field.hours") if name == "acc.-hours" else name for name in RESULTS]
+_RESULTS = messages("sweep.show", "days dollars memory mfu rate hours goodput energy power carbon")
 RESULT = choice("res", message("sweep.field.result"), tuple(RESULTS), "days", short=_RESULTS, part=_PART)
 DUE = optional(
     OWN_DEADLINE,

@@ -22,6 +22,7 @@ from core.units import Kind
 from core.views.common.rows import Row
 from core.views.plan import text_limits, text_memory
 from core.views.plan.text import cost_basis, limit_text, mfu_basis, rule_of, steps_basis
+from core.views.plan.text_rates import rate_name
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.names import layout_label
 from core.views.search.text import step_text
@@ -86,7 +87,13 @@ def plan_rows(a: PlanEstimate) -> tuple[Row, ...]:
         row(message("row.accelerators"), lambda estimate: whole_accelerators(estimate.accelerators), "count"),
         single(message("row.peak"), a.peak, "flop_per_s", a.dtype),
         *(
-            Row(f"measured_{rate.id}", message("row.measured", rate=rate.name), rate.measured, rate.kind, note=origin)
+            Row(
+                f"measured_{rate.id}",
+                message("row.measured", rate=rate_name(rate)),
+                rate.measured,
+                rate.kind,
+                note=origin,
+            )
             for rate in replaced_rates(plan)
             for origin in (plan.measured.origin,)
         ),
