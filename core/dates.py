@@ -29,7 +29,7 @@ _SHORT = re.compile(r"(\d{1,2}\.\s?\d{1,2}\.\s?)(\d{2})", re.ASCII)
 
 
 def is_day(text: str) -> bool:
-    """Whether ``text`` is written as a day, be there such a one or not."""
+    """Return whether ``text`` is written as a day, be there such a one or not."""
     stripped = text.strip()
     return bool(
         _SLASHES.fullmatch(stripped)
@@ -39,7 +39,7 @@ def is_day(text: str) -> bool:
 
 
 def parse_day(text: str) -> date:
-    """A day typed as 2027-01-15, 15.01.2027, 15 Jan 2027 or Jan 15, 2027.
+    """Return a day typed as 2027-01-15, 15.01.2027, 15 Jan 2027 or Jan 15, 2027.
 
     Raises `QuantityError` with the rule and an example otherwise, and where 5/1/2027 has two readings.
     """
@@ -81,5 +81,5 @@ def _day(text: str, year: int, month: int, day: int) -> date:
 
 
 def format_day(day: date, year: bool = True) -> str:
-    """``3 Oct 2027``."""
+    """Return ``3 Oct 2027``."""
     return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"

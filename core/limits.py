@@ -179,7 +179,7 @@ LIMITS: Mapping[str, Limit] = {
 
 
 def limit(name: str) -> int:
-    """The value of the cap ``name``; raises ``KeyError`` when there is none."""
+    """Return the value of the cap ``name``; raises ``KeyError`` when there is none."""
     return LIMITS[name].value
 
 

@@ -41,7 +41,7 @@ class Message(str):
 
 
 def _safe(value: object) -> str:
-    """A name, or a text that a user typed, without markup; a message, which has its own, as it is."""
+    """Return a name, or a text that a user typed, without markup; a message, which has its own, as it is."""
     return value if isinstance(value, Message) else unmarked(str(value))
 
 
@@ -87,7 +87,7 @@ class Template:
     end: str
 
     def filled(self, values: Mapping[str, Any]) -> str:
-        """The text with the values in their places."""
+        """Return the text with the values in their places."""
         return "".join([before + _written(values[name], kind) for before, name, kind in self.parts]) + self.end
 
 
@@ -190,7 +190,7 @@ def messages(prefix: str, names: str) -> tuple[Message, ...]:
 
 
 def find_message(id: str) -> Message | None:
-    """Return the sentence ``id``, which has no values; None where the catalog does not have it."""
+    """Return the sentence ``id``, which has no values; None if the catalog does not have it."""
     return message(id) if id in topic_entries(id.partition(".")[0]) else None
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 
 def suggestions(text: str, names: Sequence[str], most: int = 3) -> list[str]:
-    """Up to ``most`` of ``names`` that ``text`` may stand for, the likeliest first; none where nothing is like it.
+    """Return up to ``most`` of ``names`` that ``text`` may stand for, the likeliest first; none where nothing is like
+    it.
 
     Case and punctuation do not count. Where names are a part of the text, or have it as a part, those that are only
     spelt alike are left out: "B200 SXM" is B200 and not H200 SXM.

@@ -57,7 +57,7 @@ class Datasheet:
         return values.pop() if len(values) == 1 else math.nan
 
     def peak(self, dtype: str) -> float:
-        """Dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
+        """Return the dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
         peaks = {row.peak(dtype) for row in self.rows}
         return peaks.pop() if len(peaks) == 1 else math.nan
 
@@ -86,12 +86,13 @@ def _row_form(row: Accelerator) -> str:
 
 
 def _narrow(rows: list[Accelerator], fits: Callable[[Accelerator], bool]) -> list[Accelerator]:
-    """The rows that fit, or all of them when none does: for clues that help but do not rule out."""
+    """Return the rows that fit, or all of them when none does: for clues that help but do not rule out."""
     return [row for row in rows if fits(row)] or rows
 
 
 def match(name: str, memory_bytes: float | None, power_limit_w: float | None) -> Datasheet:
-    """The datasheet of the GPU that calls itself ``name``. Memory and default power limit as the driver reports them.
+    """Return the datasheet of the GPU that calls itself ``name``. Memory and default power limit as the driver reports
+    them.
 
     Model, form factor and memory must fit; memory type and power decide among what is left.
     """
@@ -135,7 +136,7 @@ def datasheet_of(record: Record) -> Datasheet:
 
 
 def peak_of(sheet: Datasheet, dtype: str) -> float:
-    """Dense peak of ``dtype`` as measured here, in FLOP/s; NaN where no datasheet gives it."""
+    """Return the dense peak of ``dtype`` as measured here, in FLOP/s; NaN if no datasheet gives it."""
     peaks = (sheet.peak(name) for name in _IN_SHEETS.get(dtype, (dtype,)))
     return next((peak for peak in peaks if not math.isnan(peak)), math.nan)
 

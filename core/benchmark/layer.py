@@ -67,24 +67,25 @@ def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
 
 
 def layer_parameters(shape: LayerShape) -> int:
-    """Parameters of the layer: its matrices and the gains of its two norms."""
+    """Return the parameters of the layer: its matrices and the gains of its two norms."""
     components = parameters(spec_of(shape)).components
     return sum(part.total for part in components if part.group not in ("embedding", "head"))
 
 
 def layer_flop(shape: LayerShape) -> float:
-    """FLOPs of one step of the layer, forward and backward: the matrix products, the causal half of attention's."""
+    """Return FLOPs of one step of the layer, forward and backward: the matmuls, the causal half of attention's."""
     counted = flops_per_token(spec_of(shape), shape.seq_len, "causal", head=False)
     return float(train_flop_by_layer(counted.forward, shape.tokens))
 
 
 def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape:
-    """The layer with other tokens, as the shape of a measured point has them."""
+    """Return the layer with other tokens, as the shape of a measured point has them."""
     return shape.model_copy(update={"micro_batch": micro_batch, "seq_len": seq_len})
 
 
 def smaller(shape: LayerShape, least: int = 128) -> tuple[LayerShape, ...]:
-    """The layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever longer."""
+    """Return the layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever
+    longer."""
     shapes = [shape]
     while shapes[-1].tokens >= 2 * least:
         last = shapes[-1]

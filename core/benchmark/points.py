@@ -30,7 +30,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def clip(text: str, chars: int = limit("measure_text_chars")) -> str:
-    """``text`` cut to ``chars`` characters, saying so with an ellipsis."""
+    """Return ``text`` cut to ``chars`` characters, saying so with an ellipsis."""
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
@@ -75,10 +75,10 @@ class Point(Checked):
     """One item measured.
 
     shape: what was timed, which may be smaller than asked for. flop, bytes: work of one run and what it must move at
-    least, 0 where that has no meaning. dtype: what it computes in; of a matmul its name says it. relative_error:
-    Frobenius norm of (result − float64 reference) over that of the reference, None where nothing was compared.
-    peak_memory_bytes: the most that was allocated, None where it was not measured. mean_power_w: by the energy used,
-    None for what is over in a moment.
+    least, 0 if that has no meaning. dtype: what it computes in; of a matmul its name says it. relative_error: Frobenius
+    norm of (result − float64 reference) over that of the reference, None if nothing was compared. peak_memory_bytes:
+    the most that was allocated, None if it was not measured. mean_power_w: by the energy used, None for what is over in
+    a moment.
     """
 
     item: Item
@@ -135,7 +135,7 @@ class Refusal(Checked):
 
 
 def _which(value: Any) -> str:
-    """Whether an outcome, or what says it, is a refusal."""
+    """Return whether an outcome, or what says it, is a refusal."""
     return "refusal" if isinstance(value, Refusal) or (isinstance(value, dict) and "why" in value) else "point"
 
 
@@ -145,7 +145,7 @@ Outcome: TypeAlias = Annotated[
 
 
 class DeviceFacts(Checked):
-    """The device as the library sees it. ``threads`` is 0 where it does not apply, unknown numbers are None.
+    """The device as the library sees it. ``threads`` is 0 if it does not apply, unknown numbers are None.
 
     power_limit_w: the board's default. enforced_limit_w: the limit that holds now.
     """

@@ -33,7 +33,7 @@ class SelectedRate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRates:
-    """The rates of a measurement, NaN where it has none, and where each is from."""
+    """The rates of a measurement, NaN if it has none, and where each is from."""
 
     rates: Rates
     selected: tuple[SelectedRate, ...]
@@ -62,7 +62,7 @@ def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRate
 def _select_matmul(
     points: Sequence[Point], name: RateName, dtypes: Sequence[str], refused: Collection[str], is_gpu: bool
 ) -> SelectedRate:
-    """The point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
+    """Return the point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
     reasons: list[Message] = []
     for dtype in dtypes:
         large = [p for p in (*squares(points, dtype), *sustained(points, dtype)) if not is_gpu or p.shape[0] >= SQUARE]
@@ -79,7 +79,7 @@ def _select_matmul(
 
 
 def _select_copy(points: Sequence[Point], is_gpu: bool) -> SelectedRate:
-    """The largest copy, or why it is not used."""
+    """Return the largest copy, or why it is not used."""
     point = largest_copy(points)
     if point is None or (is_gpu and point.bytes < COPY_BYTES):
         return SelectedRate("memory", None, (message("measure.rate.no_copy", size=float(COPY_BYTES)),))

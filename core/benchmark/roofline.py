@@ -14,7 +14,7 @@ from core.hardware.operations import Placed, Work, place, ridge_point
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """A roofline: peaks by dtype in FLOP/s and a bandwidth in bytes per second, NaN where unknown."""
+    """A roofline: peaks by dtype in FLOP/s and a bandwidth in bytes per second, NaN if unknown."""
 
     peaks: Mapping[str, float]
     bandwidth: float

@@ -64,7 +64,7 @@ class TopicScore:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Exercises of topics in turn, the same for everybody with the same seed and topics."""
+    """Exercises of topics in turn, the same for every user with the same seed and topics."""
 
     seed: int
     topics: tuple[str, ...]

@@ -88,7 +88,7 @@ class FloatFormat:
 
     @property
     def sign_mask(self) -> int:
-        """The sign bit alone, 0 where there is none; the bits below it are a code's magnitude."""
+        """The sign bit alone, 0 if there is none; the bits below it are a code's magnitude."""
         return 1 << (self.bits - 1) if self.signed else 0
 
     @property
@@ -135,7 +135,7 @@ class FloatFormat:
 
     @property
     def inf_code(self) -> int | None:
-        """Magnitude code of infinity, or None where the format has none."""
+        """Magnitude code of infinity, or None if the format has none."""
         return self.max_code + 1 if self.infinity else None
 
     @property
@@ -190,7 +190,7 @@ class FloatFormat:
         return "infinity" if self.infinity else "nan" if self.has_nan else "saturate"
 
     def outcome(self, overflow: Overflow) -> Overflow:
-        """What ``overflow`` comes to in this format: ``saturate``, ``infinity`` or ``nan``.
+        """Return what ``overflow`` comes to in this format: ``saturate``, ``infinity`` or ``nan``.
 
         A policy that the format cannot follow comes to its own.
         """
@@ -208,15 +208,15 @@ class FloatFormat:
         return top.numerator.bit_length() - top.denominator.bit_length()
 
     def lead(self, exponent: int) -> int:
-        """The bit before the point: 0 where the exponent field says subnormal or zero, else 1."""
+        """Return the bit before the point: 0 if the exponent field says subnormal or zero, else 1."""
         return int(exponent > 0 or not self.gradual)
 
     def power(self, exponent: int) -> int:
-        """The power of two that an exponent field stands for."""
+        """Return the power of two that an exponent field stands for."""
         return max(exponent, int(self.gradual)) - self.bias
 
     def magnitude(self, code: int) -> Fraction:
-        """The exact value of a finite magnitude code."""
+        """Return the exact value of a finite magnitude code."""
         exponent, fraction = code >> self.fraction_bits, code & self.fraction_mask
         if code == 0 and self.zero:
             return Fraction(0)

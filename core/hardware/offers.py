@@ -51,7 +51,7 @@ class Price:
 class OfferTerms:
     """Accelerators of one kind on the same terms; None for what the line does not say.
 
-    accelerator: its name in the catalogue. count: None for any number. is_ceiling: whether there are no more than that.
+    accelerator: its name in the catalog. count: None for any number. is_ceiling: whether there are no more than that.
     capital: dollars of one accelerator that is owned, used up over ``years``. per_node: accelerators of a node.
     interruptions: an hour. days: of the term.
     """
@@ -151,7 +151,8 @@ def _dollars(text: str, most: str = "dollars") -> float:
 
 
 def _nothing(_: re.Match[str], __: _Said) -> _Said:
-    """What lines of older links say, and nothing here depends on: accelerators that are out, and a price of idling."""
+    """Return what lines of older links say, and nothing here depends on: accelerators that are out, and a price of
+    idling."""
     return {}
 
 
@@ -161,7 +162,7 @@ def _interruptions(match: re.Match[str], _: _Said) -> _Said:
 
 
 def _price(match: re.Match[str], said: _Said) -> _Said:
-    """Dollars for a time; without a period those of an hour, or of an accelerator that is owned."""
+    """Return dollars for a time; without a period those of an hour, or of an accelerator that is owned."""
     ends = [_dollars(end) for end in re.split(r" ?[-–] ?", match["amount"])]
     low, high = min(ends), max(ends)
     per = (match["per"] or "").lower()
@@ -176,7 +177,7 @@ def _price(match: re.Match[str], said: _Said) -> _Said:
 
 
 def _times_of(per: str) -> str:
-    """What remains of a price's unit without its accelerators and nodes."""
+    """Return what remains of a price's unit without its accelerators and nodes."""
     return re.sub(rf"{_CHIP}|{_NODE}|per |each |an? ", " ", f"{per} ")
 
 
@@ -227,7 +228,7 @@ _PLACE = _pattern(r"\bin (?!total\b)[a-z][^,;|¤]*")
 
 
 def _is_term(reader: _Reader, match: re.Match[str]) -> bool:
-    """Whether a match is a term: a number is a price only with a currency, a unit, or *at*."""
+    """Return whether a match is a term: a number is a price only with a currency, a unit, or *at*."""
     if reader is not _price:
         return True
     at = (match["at"] or "").strip().lower()
@@ -355,7 +356,7 @@ def _read_count(line: _OfferLine) -> None:
 
 
 def _checked(line: _OfferLine, no_accelerator: bool) -> OfferTerms:
-    """The offer, unless something of the line was not read, or what it says does not go together."""
+    """Return the offer, unless something of the line was not read, or what it says does not go together."""
     if no_accelerator or _FILLER.sub(" ", line.rest).strip():
         raise OfferError
     said = {name: value for name, value in line.said.items() if name != "node_size"}

@@ -62,11 +62,12 @@ from core.training.layout import LayoutError
 class RunEstimate:
     """The budget at one end of its range, or in its middle.
 
-    parameters: those that work on each token. mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the
+    parameters: those that work on each token. mfu: over all hours; steps_mfu: in steady state, as entered, or of the
     plan's layout and no slower than the whole run needs them; steps_days: days that they take by themselves;
     mfu_while_training: over the hours that lose and write nothing. hours: accelerator-hours. price: dollars per
-    accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
-    the wall. peak_watts: most that the building draws for it at once, NaN where unknown."""
+    accelerator-hour, and dollars: NaN if unknown. tokens_per_second: of the whole cluster, over all hours. days: on the
+    wall. peak_watts: most that the building draws for it at once, NaN if unknown.
+    """
 
     parameters: float
     tokens: float
@@ -90,9 +91,9 @@ class RunEstimate:
 class PlanEstimate:
     """What a plan comes to.
 
-    terms, run: what it was worked out from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
-    that counts, 1 where products are no narrower. low, middle, high: at the low end, the middle and the high end of the
-    MFU. model: whose layers are known; None where only a number of parameters is. shape: that model, or the one whose
+    terms, run: what it was computed from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
+    that counts, 1 if products are no narrower. low, middle, high: at the low end, the middle and the high end of the
+    MFU. model: whose layers are known; None if only a number of parameters is. shape: that model, or the one whose
     layers stand in for it. stored_parameters: of the middle, every expert included.
     """
 
@@ -121,11 +122,11 @@ class PlanEstimate:
 
     @cached_property
     def expected(self) -> Interval:
-        """MFU over all hours that published runs lead one to expect of this plan, of its own peak."""
+        """end-to-end MFU that published runs lead one to expect of this plan, of its own peak."""
         return Interval(*self.terms.expected(self.middle.parameters, self.middle.accelerators))
 
     def interruptions_at(self, end: RunEstimate) -> Interruptions:
-        """What interrupts the run at one end of its range."""
+        """Return what interrupts the run at one end of its range."""
         return self.terms.interruptions(end.parameters, end.accelerators)
 
     @cached_property
@@ -193,7 +194,7 @@ class PlanEstimate:
         return self.count - self.request.cluster.count
 
     def days_of_steps(self, seconds: float) -> float:
-        """Days of steps alone for all tokens, where one takes so many seconds."""
+        """Return days in steady state for all tokens, where one takes so many seconds."""
         return days_of_steps(self.middle.tokens, seconds, self.step.tokens, 1)
 
     @property
@@ -223,7 +224,7 @@ class PlanEstimate:
 
     @property
     def layout_mfu(self) -> float:
-        """MFU that the steps of the plan's layout are estimated at, whatever was typed."""
+        """MFU that the steps of the plan's layout are estimated at, whatever was entered."""
         m = self.middle
         return self.terms.layout_mfu(m.parameters, m.accelerators)
 
@@ -233,7 +234,7 @@ class PlanEstimate:
         return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
-        """The range of a quantity of `RunEstimate`."""
+        """Return the range of a quantity of `RunEstimate`."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
         return Interval(*ends)
 
@@ -253,7 +254,8 @@ class PlanEstimate:
         return self.middle.mfu_while_training > self.ceiling * (1 + 1e-9)
 
     def explain(self) -> list[Explanation]:
-        """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
+        """Return every number of the middle, from the answer down to what was given: the formulas that it was worked
+        out by.
 
         The very functions that worked it out run again on its plain numbers, and are recorded.
         """
@@ -262,7 +264,7 @@ class PlanEstimate:
         return [*answer_first, *explain_device(self.device, self.dtype)]
 
     def explain_power(self) -> list[Explanation]:
-        """Carbon, energy and the most that is drawn at once; nothing of what is unknown."""
+        """Return carbon, energy and the most that is drawn at once; nothing of what is unknown."""
         node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
         watts, share = drawn_power(self.device, power.draw)
         used = footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
@@ -291,7 +293,7 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 
 @cached("small_results_kept")
 def estimate(plan: Plan) -> PlanEstimate:
-    """Everything that follows from ``plan``.
+    """Return everything that follows from ``plan``.
 
     Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
     that no cluster can keep, a layout that does not fit, failures that leave no progress, numbers that overflow.
@@ -334,15 +336,15 @@ def estimate(plan: Plan) -> PlanEstimate:
 
 
 def timed_estimate(plan: Plan) -> PlanEstimate:
-    """The same, whose layout's step is timed. Raises `LayoutError` where it has no layout, `BudgetError` where no step
-    is timed."""
+    """Return the same, whose layout's step is timed. Raises `LayoutError` where it has no layout, `BudgetError` where
+    no step is timed."""
     a = estimate(plan)
     _ = a.step
     return a
 
 
 def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
-    """The answer of each plan, or why there is none."""
+    """Return the answer of each plan, or why there is none."""
     results: list[PlanEstimate | BudgetError] = []
     for plan in plans:
         try:
@@ -353,13 +355,13 @@ def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
 
 
 def _unsearchable(plan: Plan) -> BudgetError | None:
-    """Why too many layouts would be tried for a plan; None where they are not."""
+    """Return why too many layouts would be tried for a plan; None if they are not."""
     problem = too_large(plan)
     return BudgetError(FIELD_IDS.get(problem.field, problem.field), str(problem)) if problem else None
 
 
 def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
-    """Why a plan cannot have the layout that its days follow from."""
+    """Return why a plan cannot have the layout that its days follow from."""
     plan = terms.plan
     if not plan.expects_mfu or not terms.has_step_estimate:
         return None
@@ -377,7 +379,7 @@ def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
 
 
 def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:
-    """A run at one end, with everything that follows from it."""
+    """Return a run at one end, with everything that follows from it."""
     plan = terms.plan
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = _quantities(terms, run)
@@ -387,11 +389,11 @@ def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:
 
 
 def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
-    """Goodput, and the MFU over all hours, of the steps alone, and while it trains.
+    """Return goodput, and the end-to-end MFU, in steady state, and while it trains.
 
     Typed of the steps: that is both the steps' and the one while it trains. Typed over all hours: while it trains it is
     that over the goodput, and the steps' no lower. Expected: the layout's is both. A run is never faster than its
-    steps: where its MFU is above the layout's, as one that is typed or the early end of a range may be, its steps are
+    steps: where its MFU is above the layout's, as one that is entered or the early end of a range may be, its steps are
     faster than the layout's are estimated at.
     """
     goodput = float(terms.interruptions(run.parameters, run.accelerators).goodput)
@@ -412,8 +414,8 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
 
 
 def _quantities(terms: Terms, run: SolvedRun) -> dict[str, Any]:
-    """Every quantity of `RunEstimate` but power: tokens times FLOPs of each, over what the accelerators do in a second,
-    are days. Tokens and MFU that were asked for come from their own form of the budget equation."""
+    """Return every quantity of `RunEstimate` but power: tokens times FLOPs of each, over what the accelerators do in a
+    second, are days. Tokens and MFU that were asked for come from their own form of the budget equation."""
     n, peak, mfu, tokens, find = run.accelerators, terms.peak, run.mfu, run.tokens, terms.plan.find
     per_parameter = terms.per_parameter(run.parameters)
     per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
@@ -454,7 +456,7 @@ def _ordered(values: Iterable[float]) -> Interval:
 
 
 def _dollars(plan: Plan, low: RunEstimate, middle: RunEstimate, high: RunEstimate) -> Interval:
-    """Dollars over the range of the hours and that of the price."""
+    """Return dollars over the range of the hours and that of the price."""
     if plan.within.in_money and plan.find != "time":
         return Interval.point(plan.within.dollars)
     least, most = plan.price_range

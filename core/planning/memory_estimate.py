@@ -35,7 +35,7 @@ class MemoryEstimate:
     """What the fullest accelerator of a plan holds.
 
     spec: the model's own layers, or those that stand in for them. device_memory: bytes on that accelerator by class.
-    usable: bytes that it has; NaN where unknown.
+    usable: bytes that it has; NaN if unknown.
     """
 
     plan: Plan
@@ -106,7 +106,7 @@ class MemoryEstimate:
 
     @property
     def host_holds(self) -> bool:
-        """Whether the host's memory is enough, as far as somebody said how much there is."""
+        """Whether the host's memory is enough, as far as a user said how much there is."""
         return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.limits.host) <= 0)
 
     def tensors(self, kind: LayerKind, recompute: int | None = None) -> tuple[tuple[SavedTensor, float], ...]:
@@ -126,18 +126,18 @@ class MemoryEstimate:
         chunks: Counts | None = None,
         optimizer: Optimizer | None = None,
     ) -> DeviceMemory:
-        """The same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them too; none
-        is checked."""
+        """Return the same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them
+        too; none is checked."""
         setup = replace(self.setup, optimizer=optimizer or self.optimizer, policy=self.policy_under(optimizer))
         setup = setup if chunks is None else replace(setup, chunks=chunks)
         return setup.account(layout, seq_len=seq_len)
 
     def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
-        """The precision of the plan under another optimizer, whose states may have types of their own."""
+        """Return the precision of the plan under another optimizer, whose states may have types of their own."""
         return self.plan.policy_under(optimizer) if optimizer else self.policy
 
     def explain(self) -> tuple[Explanation, ...]:
-        """How the bytes of one accelerator come about: states by part, activations, runtime."""
+        """Return how the bytes of one accelerator come about: states by part, activations, runtime."""
         return explain_device(self.setup)
 
     @property
@@ -149,7 +149,7 @@ class MemoryEstimate:
 
 
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
-    """The plan at its longest as a setup under a layout, or several of them."""
+    """Return the plan at its longest as a setup under a layout, or several of them."""
     how, optimizer = plan.runtime_options, find_optimizer(plan.optimizer)
     written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
     return Setup(
@@ -181,7 +181,7 @@ def check_trained(plan: Plan, layout: Layout) -> None:
 
 @cached("results_kept")
 def memory_estimate(plan: Plan) -> MemoryEstimate:
-    """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
+    """Return what the fullest accelerator holds, of the parameters and accelerators that a plan names.
 
     Raises `LayoutError` for a layout that cannot be.
     """
@@ -211,19 +211,19 @@ def _device_memory(setup: Setup) -> DeviceMemory:
 
 @cached("results_kept")
 def held_by_host(h: MemoryEstimate) -> HostMemory:
-    """What the plan holds in the host's memory for one accelerator."""
+    """Return what the plan holds in the host's memory for one accelerator."""
     return host_memory(h.setup)
 
 
 def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
-    """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
+    """Return the account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
     result = replace(h.layout, **layout)
     check(h.spec, result, h.plan.seq_len)
     return h.over_layouts(result)
 
 
 def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
-    """The account under each stage of ZeRO."""
+    """Return the account under each stage of ZeRO."""
     return [(stage, with_layout(h, zero=stage)) for stage in range(4)]
 
 
@@ -236,7 +236,7 @@ def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, floa
 
 
 def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
-    """The same plan under every optimizer, from the most states to the least."""
+    """Return the same plan under every optimizer, from the most states to the least."""
     estimates = [
         replace(
             h, optimizer=other, policy=h.policy_under(other), device_memory=h.over_layouts(h.layout, optimizer=other)
@@ -247,6 +247,6 @@ def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
 
 
 def under_each_policy(h: MemoryEstimate) -> list[MemoryEstimate]:
-    """The same plan under every named precision, after its own where it has none of these."""
+    """Return the same plan under every named precision, after its own where it has none of these."""
     named = [memory_estimate(replace(h.plan, policy=name)) for name in POLICIES]
     return named if h.plan.policy in POLICIES else [h, *named]

@@ -55,7 +55,7 @@ class SimilarRun:
 
 
 def run_features(a: PlanEstimate) -> RunFeatures:
-    """What published runs are compared with a plan by."""
+    """Return what published runs are compared with a plan by."""
     m = a.middle
     mixture = bool(a.model and a.model.mixture)
     width = WIDTHS.get(a.dtype, "16-bit")
@@ -64,7 +64,7 @@ def run_features(a: PlanEstimate) -> RunFeatures:
 
 @cached("results_kept")
 def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
-    """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
+    """Return the plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.has_step_estimate)}
     steps = a.layout_mfu
     runs: list[SimilarRun] = []
@@ -75,7 +75,8 @@ def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
 
 
 def at_mfu(a: PlanEstimate, mfu: float) -> float:
-    """What was found, at another MFU over all hours: tokens and parameters rise with it, time and accelerators fall."""
+    """Return what was found, at another end-to-end MFU: tokens and parameters rise with it, time and accelerators
+    fall."""
     if a.find == "MFU":
         return mfu
     ratio = mfu / a.middle.mfu

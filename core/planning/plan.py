@@ -46,30 +46,31 @@ FINE_TUNING_BATCH = "64 sequences"
 
 
 def begun_batch(text: str, *, everything: bool) -> str:
-    """The batch once a plan goes over to training everything, or a part of a model: the one that such plans begin with
-    in the place of the one that the others begin with, else ``text``."""
+    """Return the batch once a plan goes over to training everything, or a part of a model: the one that such plans
+    begin with in the place of the one that the others begin with, else ``text``."""
     before, after = (FINE_TUNING_BATCH, PRE_TRAINING_BATCH) if everything else (PRE_TRAINING_BATCH, FINE_TUNING_BATCH)
     return after if text == before else text
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A global batch as typed: so many sequences, or about so many tokens."""
+    """A global batch as entered: so many sequences, or about so many tokens."""
 
     size: float = 16e6
     in_tokens: bool = True
 
     def target(self, seq_len: int) -> float:
-        """Sequences of a step as asked for, which need not be whole."""
+        """Return the sequences of a step as asked for, which need not be whole."""
         return max(1.0, self.size / seq_len) if self.in_tokens else self.size
 
     def sequences(self, seq_len: int) -> int:
-        """About as many, whole."""
+        """Return about as many, whole."""
         return round(self.target(seq_len))
 
 
 def parse_batch(text: str) -> Batch:
-    """A batch as typed: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of sequences.
+    """Return a batch as entered: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of
+    sequences.
 
     Raises `QuantityError` with an example.
     """
@@ -87,7 +88,8 @@ def parse_batch(text: str) -> Batch:
 
 
 def parse_range(text: str) -> Range | None:
-    """What a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError` otherwise."""
+    """Return what a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError`
+    otherwise."""
     cleaned = " ".join(text.replace("≤", "up to ").replace("–", "-").split()).lower()
     if cleaned in ("", "any"):
         return None
@@ -154,7 +156,7 @@ class Within:
 
 
 def parse_mfu(text: str) -> Interval | None:
-    """A typed MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
+    """Return a entered MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -175,7 +177,7 @@ def _in_percent(share: str) -> bool:
 
 
 def parse_within(text: str) -> Within:
-    """The bound of a question as typed: a duration such as ``90 days``, or money such as ``$5M``.
+    """Return the bound of a question as entered: a duration such as ``90 days``, or money such as ``$5M``.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -197,7 +199,7 @@ _PRICES = re.compile(r"\s*[-–](?!hour|h\b)\s*|\s+to\s+", re.IGNORECASE)
 
 
 def parse_price(text: str) -> tuple[float, float]:
-    """A price per accelerator-hour as typed: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
+    """Return a price per accelerator-hour as entered: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
 
     Raises `QuantityError` with an example otherwise.
     """
@@ -209,7 +211,7 @@ def parse_price(text: str) -> tuple[float, float]:
 
 
 def whole_accelerators(count: float) -> int:
-    """Accelerators come whole: the fewest that are no fewer than ``count``, and one at least."""
+    """Return ``count`` rounded up to whole accelerators, at least one."""
     return max(1, math.ceil(count - 1e-9))
 
 
@@ -219,8 +221,8 @@ def _own(shape: str) -> CatalogModel:
 
 
 def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
-    """The model of this name, or of an own shape that was read; None where no layers are known, or parameters are asked
-    for."""
+    """Return the model of this name, or of an own shape that was read; None if no layers are known, or parameters are
+    asked for."""
     if find == "parameters" or model == TYPED:
         return None
     if model == OWN_SHAPE:
@@ -244,7 +246,7 @@ CERTAINTIES = {"P50": 0.5, "P75": 0.75, "P90": 0.9}
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What a plan has to keep to; NaN where there is no limit.
+    """What a plan has to keep to; NaN if there is no limit.
 
     days: on the wall. dollars: of rent. watts: of the building, at once. host: bytes of a node's host. free: share of
     an accelerator's memory. certainty: one of `CERTAINTIES`.
@@ -259,7 +261,7 @@ class PlanLimits:
 
     @property
     def level(self) -> float:
-        """Share of a range that has to keep a limit."""
+        """Share of a range that has to meet a limit."""
         return CERTAINTIES[self.certainty]
 
     @property
@@ -292,7 +294,7 @@ class RuntimeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens of a data set's examples: their mean, 0 where they are packed to the sequence length, and the longest, 0
+    """Tokens of a data set's examples: their mean, 0 if they are packed to the sequence length, and the longest, 0
     where that is the sequence length."""
 
     mean: int = 0
@@ -307,21 +309,18 @@ NOT_MEASURED = math.nan
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
-    model: a name of the catalogue, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape, empty until one is read.
-    parameters: those typed.
-    mfu: None takes what published runs lead one to expect. mfu_kind: what a typed MFU is of. prices: dollars per
-    accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
-    layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
-    those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
+    model: a name of the catalog, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape, empty until one is read.
+    parameters: those typed. mfu: None takes what published runs lead one to expect. mfu_kind: what a entered MFU is of.
+    prices: dollars per accelerator-hour, low and high; None takes the catalog's. attention: how the count by layer
+    takes it. optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of
+    `OWN_POLICY`. layout: one's own, all but its data-parallel degree, which is what the accelerators leave;
+    micro-batches of 0 are those that the batch leaves. own_layout: whether the plan has it; else it has the fastest
+    that is found. software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
     network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
-    takes the usual ones.
-    batch, constraints: what the fastest layout keeps to.
-    measured: rates of the accelerator; whether and where they count, `core.planning.layout` decides.
-    own_runs: that the same people trained before. maturity: one of `MATURITIES`.
-    within: the bound in the question. limits: what the answer is held against, and does not depend on.
-    trained: what of the model is. lengths: of the examples that it is trained on.
+    takes the usual ones. batch, constraints: what the fastest layout keeps to. measured: rates of the accelerator;
+    whether and where they count, `core.planning.layout` decides. own_runs: that the same people trained before.
+    maturity: one of `MATURITIES`. within: the bound in the question. limits: what the answer is compared with, and does
+    not depend on. trained: what of the model is. lengths: of the examples that it is trained on.
     """
 
     find: Find = "time"
@@ -380,7 +379,7 @@ class Plan:
 
     @property
     def typed_mfu(self) -> Interval | None:
-        """The MFU as typed; None where it is asked for, or where steps and published runs say it."""
+        """The MFU as entered; None if it is asked for, or where steps and published runs say it."""
         return None if self.find == "MFU" else self.mfu
 
     @property
@@ -390,7 +389,7 @@ class Plan:
 
     @property
     def mfu_is_of_steps(self) -> bool:
-        """Whether the MFU is typed, and of the steps alone."""
+        """Whether the MFU is entered, and in steady state."""
         return self.typed_mfu is not None and self.mfu_kind == "steady steps"
 
     @property
@@ -411,7 +410,7 @@ class Plan:
 
     @property
     def catalog_model(self) -> CatalogModel | None:
-        """The model whose layers are known; None where only a number of parameters is, or is asked for."""
+        """The model whose layers are known; None if only a number of parameters is, or is asked for."""
         return known_model(self.find, self.model, self.shape)
 
     @property
@@ -420,7 +419,7 @@ class Plan:
         return self.model == OWN_SHAPE and not self.shape and self.find != "parameters"
 
     def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
-        """The precision of the model states under an optimizer, such as the plan's own."""
+        """Return the precision of the model states under an optimizer, such as the plan's own."""
         return self.own_policy.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
 
     @property
@@ -430,7 +429,7 @@ class Plan:
 
     @property
     def price_range(self) -> tuple[float, float]:
-        """Dollars per accelerator-hour, NaN where unknown."""
+        """Dollars per accelerator-hour, NaN if unknown."""
         return self.prices or (self.device.price_low, self.device.price_high)
 
     @property

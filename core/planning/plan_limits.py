@@ -25,8 +25,8 @@ Limited: TypeAlias = Literal["deadline", "money", "power", "host", "memory"]
 class Check:
     """One limit of a plan, and what the plan comes to.
 
-    In days, dollars, watts or bytes held. value: at the probability that has to hold. met: None where unknown.
-    probability: that it is kept; NaN where it is known for certain, or not at all. capacity: that of an accelerator's
+    In days, dollars, watts or bytes held. value: at the probability that has to hold. met: None if unknown.
+    probability: that it is kept; NaN if it is known for certain, or not at all. capacity: that of an accelerator's
     memory, of which the limit leaves a part free; NaN for every other limit.
     """
 
@@ -44,7 +44,7 @@ class Check:
 
 
 def checks(a: PlanEstimate, memory: MemoryEstimate | None) -> tuple[Check, ...]:
-    """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
+    """Return every limit of the plan of ``a``. memory: what its fullest accelerator holds; None if it has no layout."""
     limits, a = a.plan.limits, a.on_found_accelerators
     every = (
         _check(a, "deadline", limits.days, a.range_of("days")),
@@ -60,7 +60,8 @@ MEMORY_UNKNOWN = Check("memory", math.nan, math.nan, None, math.nan)
 
 
 def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
-    """Every limit of the plan of ``a``, that of memory among them, which is unknown where the plan has no layout."""
+    """Return every limit of the plan of ``a``, that of memory among them, which is unknown if the plan has no
+    layout."""
     try:
         return checks(a, a.memory)
     except LayoutError:
@@ -69,7 +70,7 @@ def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
 
 @cached("results_kept")
 def missed_limits(plan: Plan) -> tuple[Check, ...]:
-    """The limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
+    """Return the limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
     limits = plan.limits
     if all(map(math.isnan, (limits.days, limits.dollars, limits.watts))):  # which memory does not depend on
         memory = memory_estimate(plan)
@@ -89,7 +90,7 @@ def _check(a: PlanEstimate, id: Limited, limit: float, value: Interval) -> Check
 
 
 def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
-    """Whether a range keeps a limit. level: the share of it that has to."""
+    """Return whether a range meets a limit. level: the share of it that has to."""
     if not value.known:
         return Check(id, limit, math.nan, None, math.nan)
     reached = value.quantile(level)
@@ -114,20 +115,20 @@ _ROUNDING = 1e-9
 
 
 def keeps_limit(value: float, limit: float) -> bool:
-    """Whether a value keeps a limit, beyond rounding."""
+    """Return whether a value meets a limit, beyond rounding."""
     return value <= limit * (1 + _ROUNDING)
 
 
 def all_met(every: Sequence[Check]) -> bool | None:
-    """Whether all limits are kept; None where one is unknown and none is missed."""
+    """Return whether all limits are kept; None if one is unknown and none is missed."""
     if any(check.met is False for check in every):
         return False
     return None if any(check.met is None for check in every) else True
 
 
 def changed_to_keep(a: PlanEstimate, check: Check) -> PlanEstimate | None:
-    """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
-    accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
+    """Return the plan changed in one thing so that it meets a limit that it misses, nothing else looked at: in more
+    accelerators for a deadline, in fewer for power, in fewer tokens for money. None if no such change does."""
     plan, most = _with_limit(a.plan, check), check.limit
     if check.met is not False or plan.find != "time" or not math.isfinite(check.value):
         return None
@@ -147,7 +148,7 @@ def changed_to_keep(a: PlanEstimate, check: Check) -> PlanEstimate | None:
 
 
 def _in_time(plan: Plan, days: float, guess: float) -> PlanEstimate | None:
-    """The plan on the fewest accelerators that take so many days; None where none do."""
+    """Return the plan on the fewest accelerators that take so many days; None if none do."""
     size, place = allocations(plan)
 
     def excess(at: int) -> float:
@@ -161,7 +162,7 @@ def _in_time(plan: Plan, days: float, guess: float) -> PlanEstimate | None:
 
 
 def _with_limit(plan: Plan, check: Check) -> Plan:
-    """The plan with the limit of ``check``, which may be that of a whole calendar."""
+    """Return the plan with the limit of ``check``, which may be that of a whole calendar."""
     names = {"deadline": "days", "money": "dollars", "power": "watts"}
     return replace(plan, limits=replace(plan.limits, **{names[check.id]: check.limit})) if check.id in names else plan
 
@@ -174,7 +175,7 @@ _DOUBTFUL = 0.75
 
 
 def doubtful(check: Check) -> bool:
-    """Whether a deadline is kept, but can well be missed."""
+    """Return whether a deadline is kept, but can well be missed."""
     return check.id == "deadline" and check.met is True and check.probability < _DOUBTFUL
 
 
@@ -194,7 +195,7 @@ class WayToMeet:
     """What would meet a limit that a plan misses, or a deadline that it may well miss.
 
     changed: the plan with more accelerators, with the tokens that the budget pays for, or with the accelerators that
-    the power limit allows; None where no number of accelerators meets a deadline. misses: other limits that it misses;
+    the power limit allows; None if no number of accelerators meets a deadline. misses: other limits that it misses;
     risks: others that it is less likely to meet.
     """
 
@@ -248,6 +249,6 @@ def _way_to_meet(a: PlanEstimate, check: Check) -> WayToMeet | None:
 
 
 def _missed_beside(a: PlanEstimate, check: Check) -> tuple[Check, ...]:
-    """The limits that a plan misses, other than ``check``."""
+    """Return the limits that a plan misses, other than ``check``."""
     every = all_checks(a) if a.plan.limits.has_limits else ()
     return tuple(other for other in every if other.met is False and other.id != check.id)

@@ -27,7 +27,8 @@ with eight, each of the 126 layers and both ends has one (arXiv:2407.21783, sect
 
 
 def _preset(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
-    """Every field shown, so that the preset is lit only when all of them match, and the layout that must hold it."""
+    """Return every field shown, so that the preset is lit only when all of them match, and the layout that must hold
+    it."""
     usual = {**_WHOLE, "find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
     usual["gb"] = "16M tokens"
     return {**usual, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "mfu": mfu, "seq": seq, **more}
@@ -59,13 +60,14 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 
 
 def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:
-    """Every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are named."""
+    """Return every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are
+    named."""
     usual = {**_WHOLE, "lay": OWN_LAYOUT, "model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "rc": "none"}
     return {**usual, "seq": seq, **more}
 
 
 def _tuned(model: str, gpu: str, count: str, **more: str) -> Mapping[str, str]:
-    """Fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
+    """Return fine-tuning on 10M tokens, adapters beside every matrix unless others are named, layers computed again."""
     usual = {"model": model, "gpu": gpu, "count": count, "tokens": "10M", "ft": "adapters", "target": "all-linear"}
     usual |= {"rank": "16", "frozen": "bf16", "prec": "bf16 throughout", "rc": "full", "seq": "2,048", "mbs": "1"}
     usual |= {"gb": FINE_TUNING_BATCH}  # once the layout no longer decides it

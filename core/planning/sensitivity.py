@@ -46,7 +46,7 @@ def plan_as_answered(a: PlanEstimate) -> Plan:
 
 @cached("results_kept")
 def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
-    """Return days and dollars of a plan solved for time, as each input runs over its range.
+    """Return the days and dollars of a plan solved for time, as each input runs over its range.
 
     The MFU runs over the range of its answer and of published runs, the price over its own range, and the rest by
     ``share`` down and up. Another size of a dense model is one of unknown layers; a mixture has none. An input with an

@@ -81,7 +81,7 @@ def cannot_run(*notes: Message) -> Launch:
 
 
 def uses_fsdp(h: MemoryEstimate) -> bool:
-    """Whether FSDP shards the plan; on one process only with offload."""
+    """Return whether FSDP shards the plan; on one process only with offload."""
     return bool(h.layout.zero > 1 and (h.layout.data > 1 or h.layout.offload > 0))
 
 

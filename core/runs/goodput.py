@@ -215,7 +215,7 @@ def mfu_of_steps(mfu: float, goodput: float) -> float:
 class FailureRecord:
     """Published failures of a run or a cluster, per 1,000 accelerator-days in ``rate``.
 
-    failures: of what the source counts; NaN where it prints a rate only. known: how the row is known.
+    failures: of what the source counts; NaN if it prints a rate only. known: how the row is known.
     """
 
     name: str
@@ -230,7 +230,7 @@ class FailureRecord:
 
 @cached("tables_kept")
 def failure_records() -> tuple[FailureRecord, ...]:
-    """Published failure rates, highest evidence first: one row of ``assets/data/failures.csv`` each."""
+    """Return published failure rates, highest evidence first: one row of ``assets/data/failures.csv`` each."""
     records: list[FailureRecord] = []
     for row in read_rows("failures"):
         accelerators, days, failures = (number(row[name]) for name in ("accelerators", "days", "failures"))
@@ -255,7 +255,8 @@ _PER_DAY = re.compile(r"(.+?) ?(?:/ ?|per |a )days?", re.IGNORECASE)
 
 
 def parse_failures(text: str) -> Failures:
-    """A typed rate: ``0.474`` per 1,000 accelerator-days, ``8 per day`` or an MTBF of ``3 h``, both of the cluster.
+    """Return a typed rate: ``0.474`` per 1,000 accelerator-days, ``8 per day`` or an MTBF of ``3 h``, both of the
+    cluster.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -296,8 +297,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 class Interruptions:
     """What stops a cluster, as shares of its time on the wall that sum to 1; arrays of one shape.
 
-    goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite where nothing fails (then
-    nothing is saved either, unless an interval is given). checkpoint: bytes.
+    goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite if nothing fails (then nothing is
+    saved either, unless an interval is given). checkpoint: bytes.
     """
 
     goodput: Array
@@ -315,7 +316,7 @@ class Interruptions:
     accelerators: Array
 
     def at(self, i: int) -> Interruptions:
-        """One of a row of them."""
+        """Return one of a row of them."""
         return replace(self, **{name: getattr(self, name)[i] for name in _EACH})
 
 
@@ -323,7 +324,7 @@ _EACH = tuple(item.name for item in fields(Interruptions) if item.name not in ("
 
 
 def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Interruptions:
-    """What checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
+    """Return what checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
     count, size = np.broadcast_arrays(np.asarray(accelerators, float), np.asarray(checkpoint, float))
     bandwidth = write_bandwidth.over(accelerators=count, each=r.write_each)
     written = size / bandwidth
@@ -376,7 +377,7 @@ class ClusterGoodput:
 
 @cached("results_kept")
 def most_useful(checkpoint: float, r: Reliability) -> float:
-    """Accelerators beyond which failures eat more than they add, where each works as fast as any."""
+    """Return accelerators beyond which failures eat more than they add, where each works as fast as any."""
     low, high = 0.0, math.log(limit("accelerators"))
     for _ in range(4):
         tried = np.linspace(low, high, 1024)

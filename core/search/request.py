@@ -34,7 +34,7 @@ from core.training.trained import EVERYTHING, Trained
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From ``low`` to ``high``, both included; ``high`` None where nothing bounds it."""
+    """From ``low`` to ``high``, both included; ``high`` None if nothing bounds it."""
 
     low: int = 1
     high: int | None = None
@@ -50,7 +50,7 @@ class Range:
         return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
 
     def includes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which of the values lie in it."""
+        """Return which of the values lie in it."""
         return (values >= self.low) & (values <= (np.inf if self.high is None else self.high))
 
 
@@ -92,14 +92,14 @@ class Constraints:
         return all(isinstance(pin, int) for pin in (self.tensor, self.zero, self.shard_group, self.sequence_parallel))
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
-        """Which of the values a field may take."""
+        """Return which of the values a field may take."""
         pin, values = getattr(self, field), np.asarray(values)
         if pin is None or isinstance(pin, Range):
             return (pin or Range(-1)).includes(values)
         return np.isin(values, pin)
 
     def listed(self, field: str) -> tuple[int, ...] | None:
-        """The values that a field is pinned to; None where it is free or has a range."""
+        """Return the values that a field is pinned to; None if it is free or has a range."""
         pin = getattr(self, field)
         return None if pin is None or isinstance(pin, Range) else tuple(np.atleast_1d(pin).tolist())
 
@@ -110,13 +110,13 @@ class Constraints:
         return self.tensor_in_node and (pin is None or (isinstance(pin, Range) and pin.low <= 1))
 
     def choices(self, field: str, values: Any) -> npt.NDArray[np.int64]:
-        """Those of the values that a field may take."""
+        """Return those of the values that a field may take."""
         values = np.asarray(values, dtype=np.int64)
         return values[self.allowed(field, values)]
 
 
 def only(layout: Layout) -> Constraints:
-    """What leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
+    """Return what leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
     degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
     kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
     pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
@@ -137,13 +137,13 @@ which no search tries."""
 
 
 def with_fsdp(pins: Constraints) -> Constraints:
-    """The same constraints, and those of `FSDP` where a field is free."""
+    """Return the same constraints, and those of `FSDP` where a field is free."""
     free = {name: pin for name, pin in FSDP.items() if is_free(getattr(pins, name))}
     return replace(pins, **free)  # pyright: ignore[reportArgumentType]
 
 
 def is_free(pin: Pin) -> bool:
-    """Whether a pin allows every value."""
+    """Return whether a pin allows every value."""
     return pin is None or (isinstance(pin, Range) and pin.free)
 
 
@@ -215,7 +215,7 @@ class Columns:
         return 1e6 * self.seconds / self.tokens
 
     def at(self, place: int) -> Layout:
-        """One layout, of whole numbers."""
+        """Return one layout, of whole numbers."""
         return Layout(*(int(getattr(self.layout, field.name)[place]) for field in fields(Layout)))
 
     def fastest(self, slower: float, most: int) -> Columns:
@@ -231,7 +231,7 @@ class Columns:
 class SearchResult:
     """All that a search found.
 
-    best: the fastest; None where nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
+    best: the fastest; None if nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
     plans: the fastest of those that fit, up to a cap.  count: plans that can be.  fitting: those of them that fit.
     nearest: where nothing fits, the plan that misses by least.  kept_free: share of an accelerator's memory that all of
     them leave free.
@@ -254,13 +254,13 @@ FREE_MEMORY = 0.08
 class SearchRequest:
     """Which layouts are searched.
 
-    batch: sequences of a step, as a target.  running: how steps are run.  loss, chunks: how the loss is worked out, and
+    batch: sequences of a step, as a target.  running: how steps are run.  loss, chunks: how the loss is computed, and
     in how many pieces.  offloads, trained, in_backward, paged: what is trained, and what saves memory beside that.
     mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of the longest one, whose
-    memory counts; both 0 where every sequence has ``seq_len``.  exact: whether a step has exactly ``batch`` sequences.
-    memory_bytes: of one accelerator, NaN for the catalogue's.  keep_free: share of it that a plan leaves free, where
-    any does.  host_bytes: of a node's host, NaN where nobody said. Without slots, so that what follows from it is
-    worked out once.
+    memory counts; both 0 if every sequence has ``seq_len``.  exact: whether a step has exactly ``batch`` sequences.
+    memory_bytes: of one accelerator, NaN for the catalog's.  keep_free: share of it that a plan leaves free, where any
+    does.  host_bytes: of a node's host, NaN if nobody said. Without slots, so that what follows from it is computed
+    once.
     """
 
     spec: TransformerSpec
@@ -294,7 +294,7 @@ class SearchRequest:
         check_peak(self.cluster.accelerator, self.running.dtype)
 
     def on(self, accelerators: int) -> SearchRequest:
-        """The same on so many accelerators."""
+        """Return the same on so many accelerators."""
         return replace(self, cluster=replace(self.cluster, count=accelerators))
 
     @property
@@ -304,7 +304,7 @@ class SearchRequest:
 
     @property
     def usable(self) -> float:
-        """Bytes of one accelerator; NaN where unknown."""
+        """Bytes of one accelerator; NaN if unknown."""
         return self.cluster.accelerator.memory_bytes if math.isnan(self.memory_bytes) else self.memory_bytes
 
     @property
@@ -337,14 +337,14 @@ class SearchRequest:
         )
 
     def work_share_of(self, spec: TransformerSpec) -> float:
-        """FLOPs of a step of ``spec`` over those of one that trains everything."""
+        """Return FLOPs of a step of ``spec`` over those of one that trains everything."""
         if self.trained.everything:
             return 1.0
         return work_share(spec, partly_trained(spec, self.policy, self.trained), self.timed_length)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
-        more than there are where it does."""
+        """Return bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside
+        them: more than there are where it does."""
         memory = bytes_over(self.spec, layout, self._setup.states, self._setup.step, runtime=self.runtime)
         if math.isnan(self.host_bytes):
             return memory
@@ -352,11 +352,11 @@ class SearchRequest:
         return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
 
     def memory(self, layout: Layout, stage: int | None = None) -> DeviceMemory:
-        """The same by class; or what an accelerator of one pipeline stage holds."""
+        """Return the same by class; or what an accelerator of one pipeline stage holds."""
         return self._setup.account(layout, stage=stage)
 
     def step(self, layout: Layout) -> StepTime:
-        """Seconds of a step under each layout."""
+        """Return the seconds of a step under each layout."""
         return step_over(
             self.spec,
             self.cluster,
@@ -383,7 +383,8 @@ class SearchRequest:
         )
 
     def mfu(self, tokens: float, seconds: float) -> float:
-        """Share of the dense peak that the model FLOPs of so many tokens in so many seconds are; NaN where unknown."""
+        """Return the share of the dense peak that the model FLOPs of so many tokens in so many seconds are; NaN if
+        unknown."""
         device = self.cluster.accelerator
         flop = float(flops_per_token(self.spec, self.timed_length, "causal").training) * tokens
         flop *= self.work_share_of(self.spec)
@@ -393,11 +394,11 @@ class SearchRequest:
         return float(mfu_needed(flop=flop, accelerators=self.cluster.count, peak=peak, seconds=seconds))
 
     def by_6n(self, mfu: float) -> float:
-        """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
+        """Return an MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
         return mfu_by_6n(self.spec, self.timed_length, mfu)
 
     def found(self, layout: Layout) -> tuple[LayoutResult, ...]:
-        """Plans one by one, of a layout whose fields are arrays of one length."""
+        """Return plans one by one, of a layout whose fields are arrays of one length."""
         memory, step = self.memory(layout), self.step(layout)
         size, range_ = np.shape(layout.data), range_of(self.spec, self.cluster, self.running)
 
@@ -426,7 +427,7 @@ class SearchRequest:
 
 
 def mfu_by_6n(spec: TransformerSpec, seq_len: int, mfu: float) -> float:
-    """An MFU that counts causal attention, by 6 N of the parameters that work on each token."""
+    """Return an MFU that counts causal attention, by 6 N of the parameters that work on each token."""
     counted = float(flops_per_token(spec, seq_len, "causal").training)
     return mfu * train_flop_6nd(parameters(spec).active, 1.0) / counted
 

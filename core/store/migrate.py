@@ -32,7 +32,7 @@ def migrate(engine: Engine) -> None:
 
 
 def version_of(connection: Connection) -> str:
-    """The version of a database; empty for one that has no tables yet."""
+    """Return the version of a database; empty for one that has no tables yet."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")

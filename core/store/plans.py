@@ -37,8 +37,8 @@ class SavedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new
-    text, empty where there was or is none."""
+    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new text,
+    empty if there was or is none."""
 
     field: str
     old: str

@@ -21,7 +21,7 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 
 @dataclass(frozen=True, slots=True)
 class StrideRun:
-    """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
+    """Neighboring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class TensorLayout:
 
     @classmethod
     def contiguous(cls, shape: Sequence[int], offset: int = 0) -> TensorLayout:
-        """The row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
+        """Return the row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
         return cls(tuple(shape), contiguous_strides(shape), offset)
 
     @property
@@ -76,7 +76,8 @@ class TensorLayout:
         return order is not None and self._packed(order)
 
     def _packed(self, order: Iterable[int]) -> bool:
-        """Whether the dimensions, walked from fastest to slowest in ``order``, leave no gap and start at stride 1."""
+        """Return whether the dimensions, walked from fastest to slowest in ``order``, leave no gap and start at stride
+        1."""
         expected = 1
         for dim in order:
             if self.shape[dim] != 1:
@@ -94,11 +95,11 @@ class TensorLayout:
         return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
 
     def permuted(self, order: Sequence[int]) -> TensorLayout:
-        """The same cells with the dimensions in another order."""
+        """Return the same cells with the dimensions in another order."""
         return TensorLayout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
 
     def cell(self, *index: int) -> int:
-        """Storage cell of the element at ``index``; negative indices count from the end.
+        """Return the storage cell of the element at ``index``; negative indices count from the end.
 
         Raises ``IndexError`` for a wrong number of indices or one out of range.
         """
@@ -112,7 +113,7 @@ class TensorLayout:
         return cell
 
     def each_cell(self) -> npt.NDArray[np.int64]:
-        """Storage cells of all elements; raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
+        """Return the storage cells of all elements; raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
         if self.numel > limit("tensor_elements"):
             raise ValueError(
                 f"{self.numel:,} elements are too many to go through one by one; at most {limit('tensor_elements'):,}."
@@ -120,7 +121,8 @@ class TensorLayout:
         return self.cells()
 
     def cells(self, count: int | None = None) -> npt.NDArray[np.int64]:
-        """Storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B each."""
+        """Return the storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B
+        each."""
         total = self.numel if count is None else min(count, self.numel)
         left = np.arange(total, dtype=np.int64)
         cells = np.full(total, self.offset, dtype=np.int64)
@@ -137,10 +139,10 @@ class TensorLayout:
 
     @property
     def runs(self) -> tuple[StrideRun, ...]:
-        """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.
+        """The fewest runs of neighboring dimensions that one stride each can walk, first dimension first.
 
-        Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of
-        the run times the elements of the run: stepping once in d is then the same as walking through the run.
+        Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of the
+        run times the elements of the run: stepping once in d is then the same as walking through the run.
         """
         result: list[StrideRun] = []
         last = self.rank - 1
@@ -155,7 +157,7 @@ class TensorLayout:
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides of ``shape`` in elements; a zero size counts as one, as in torch."""
+    """Return the row-major strides of ``shape`` in elements; a zero size counts as one, as in torch."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):

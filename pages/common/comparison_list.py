@@ -39,7 +39,7 @@ def take_up_link() -> tuple[str, ...]:
 
 
 def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """What cannot be read of plans, each under its name."""
+    """Return what cannot be read of plans, each under its name."""
     return tuple(
         message("comparison.error.field", plan=clipped(entry.name), problem=wrong.message)
         for entry in entries
@@ -48,27 +48,27 @@ def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def same(entry: Entry) -> Entry | None:
-    """The plan of the comparison list that is this very plan, by whatever name; None where none is."""
+    """Return the plan of the comparison list that is this very plan, by whatever name; None if none is."""
     return next((plan for plan in plans() if plan.texts == entry.reading.texts), None)
 
 
 def plans() -> tuple[Entry, ...]:
-    """The plans of the comparison list, in order."""
+    """Return the plans of the comparison list, in order."""
     return tuple(held().values())
 
 
 def held() -> Mapping[int, Entry]:
-    """The same under their numbers, which they keep as long as they are there."""
+    """Return the same under their numbers, which they keep as long as they are there."""
     return st.session_state.get(_PLANS, {})
 
 
 def full() -> bool:
-    """Whether the comparison list holds as many plans as can be compared."""
+    """Return whether the comparison list holds as many plans as can be compared."""
     return len(held()) >= limit("compared_plans")
 
 
 def add(entry: Entry) -> bool:
-    """Put one more plan at the end; False where the comparison list is full, which then stays as it is."""
+    """Put one more plan at the end; False if the comparison list is full, which then stays as it is."""
     return insert(entry, len(held()))
 
 
@@ -80,7 +80,7 @@ def offer(entry: Entry) -> str:
 
 
 def way_there() -> None:
-    """The way to Compare, once there is something in it."""
+    """Draw the way to Compare, once there is something in it."""
     if count := len(held()):
         st.page_link(
             COMPARE.path,
@@ -110,7 +110,7 @@ def put_back(entries: Mapping[int, Entry]) -> None:
 
 
 def change(number: int, entry: Entry) -> None:
-    """Put ``entry`` in the place of the plan ``number``; nothing where that has been removed."""
+    """Put ``entry`` in the place of the plan ``number``; nothing if that has been removed."""
     if number in held():
         _hold({**held(), number: entry})
 
@@ -130,7 +130,7 @@ def move(number: int, by: int) -> None:
 
 
 def in_link(page: PageSpec) -> dict[str, str]:
-    """What a link to ``page`` carries of it: nothing where it is empty or the page is none of planning."""
+    """Return what a link to ``page`` carries of it: nothing if it is empty or the page is none of planning."""
     packed: str = st.session_state.get(_PACKED, "")
     return {IN_LINK: packed} if packed and page in GROUPS["Plan"] else {}
 
@@ -146,7 +146,7 @@ def remember(page: PageSpec) -> None:
 
 
 def _readable(entry: Entry) -> Entry:
-    """The plan with the texts in force: what cannot be read has its default."""
+    """Return the plan with the texts in force: what cannot be read has its default."""
     return replace(entry, texts=entry.reading.texts)
 
 

@@ -79,7 +79,7 @@ def own_layout_from(inputs: Inputs, plan: Plan) -> None:
 
 
 def begin_batch(inputs: Inputs, plan: Plan) -> None:
-    """In a callback: fine-tuning begins with a batch of its own, and pre-training gets its own back. One that somebody
+    """In a callback: fine-tuning begins with a batch of its own, and pre-training gets its own back. One that a user
     typed stays, also where it is that of fine-tuning."""
     everything, text = inputs.now(METHOD.id) == EVERYTHING.method, inputs.now(BATCH.id)
     if everything == plan.trained.everything or (everything and not st.session_state.get(_BEGUN, True)):

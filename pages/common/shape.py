@@ -166,7 +166,7 @@ def _say(config: ConfigSaid) -> None:
 
 
 def _building(inputs: Inputs) -> None:
-    """How a model that is being built goes."""
+    """Draw how a model that is being built goes."""
     if _BUILDING in st.session_state:
         job = builder().poll(st.session_state[_BUILDING])
         run_every = 1.0 if job and job.under_way else None
@@ -175,12 +175,12 @@ def _building(inputs: Inputs) -> None:
 
 @st.cache_resource
 def builder() -> BuildRunner:
-    """The one builder of models of this server, which takes turns with those of the machine's other servers."""
+    """Return the one builder of models of this server, which takes turns with those of the machine's other servers."""
     return BuildRunner(data_folder() / "building.lock")
 
 
 def _watch(shape: str, config: ConfigSaid | None) -> None:
-    """How the build goes; its model once it is done, or why there is none."""
+    """Draw how the build goes; its model once it is done, or why there is none."""
     job = builder().poll(st.session_state.get(_BUILDING, ""))
     if job is None:
         show.error(message("sidebar.build_full"))
@@ -222,7 +222,7 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
 
 
 def _offer_tower(shape: str, spec: TransformerSpec, total: int) -> None:
-    """A button that adds what a built model has beyond its text model."""
+    """Draw a button that adds what a built model has beyond its text model."""
     beyond = total - parameters(spec).total
 
     def add() -> None:

@@ -46,7 +46,7 @@ def bring_text(
     key: str,
     placeholder: str = "",
 ) -> None:
-    """A box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
+    """Draw a box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
     most, pasted, chosen = limit("upload_bytes"), f"{key}:text", f"{key}:file"
 
     def uploaded() -> None:
@@ -70,14 +70,14 @@ def cut(key: str) -> None:
 
 
 def content(field: Field, text: str) -> object:
-    """What the widget of a field holds for a text."""
+    """Return what the widget of a field holds for a text."""
     if field.kind == "slider":
         return field.parse(text)
     return text == "true" if field.kind == "switch" else text
 
 
 def text_of(field: Field, content: object) -> str:
-    """What a widget holds, as the text of its field."""
+    """Return what a widget holds, as the text of its field."""
     if isinstance(content, bool):
         return "true" if content else "false"
     return field.default if content is None else str(content)

@@ -26,7 +26,7 @@ _WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
 def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the panel's content."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
     show.draw_problems(inputs, LOG.id)
@@ -47,7 +47,7 @@ def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
 
 
 def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
-    """The job over the plan's range, and what changed."""
+    """Draw the job over the plan's range, and what changed."""
     try:
         p = progress(log, a)
     except BudgetError as problem:

@@ -26,7 +26,7 @@ class Keeper:
     problem = ""
 
     def __call__(self, seen: Snapshot) -> None:
-        """Hear of a measurement."""
+        """Receive a measurement."""
         if seen.record.points and seen.record.stage not in ("queued", "running"):
             self.problem = ""
             try:
@@ -73,7 +73,7 @@ def own_snapshot(runner: Runner) -> Snapshot | None:
 
 
 def draw_live(runner: Runner) -> bool:
-    """Draw the running measurement and the queue before the device once a second. False where there is none.
+    """Draw the running measurement and the queue before the device once a second. False if there is none.
 
     Where the watched one ends, the page is drawn again.
     """

@@ -82,7 +82,7 @@ _SHOWN = ("layout", "views", "programs")
 
 
 class TensorInputs(Inputs):
-    """The page's inputs, with what its callbacks need. shown: what is drawn, by field: as typed, or the last good."""
+    """The page's inputs, with what its callbacks need. shown: what is drawn, by field: as entered, or the last good."""
 
     def __init__(self, page: PageSpec) -> None:
         super().__init__(page)
@@ -124,18 +124,18 @@ class TensorInputs(Inputs):
         st.session_state[self.key("x")] = code
 
     def take_fix(self) -> None:
-        """In the picture's callback: the code that it offers instead of a refused view."""
+        """In the picture's callback: the code that it offers instead of a rejected view."""
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
             self.type_in(code[: limit("expression_chars")])
 
     def program(self) -> tuple[object, ...]:
-        """What stands in the first row, as it was typed."""
+        """Return what stands in the first row, as entered."""
         return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
-    """Draw the row; what was typed, by field."""
+    """Draw the row; what was entered, by field."""
     params, older = st.query_params, dict[str, str]()
     if inputs.key("x") not in params:
         older = older_program({name: params.get(inputs.key(name), "") for name in _OLDER})

@@ -13,7 +13,7 @@ from pages.tensors.inputs import TensorInputs, preset_texts
 
 
 def program() -> None:
-    """Every part: a link that opens it above, how many lines it has, and its claims."""
+    """Draw every part: a link that opens it above, how many lines it has, and its claims."""
     show.small_table(
         [
             show.Column(message("tensors.program.part")),

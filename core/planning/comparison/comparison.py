@@ -45,7 +45,7 @@ _ANY_LAYOUT = frozenset((*KEPT_FIELDS, *OWN_LAYOUT_FIELDS)) - {ZERO, RECOMPUTE, 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A field in which plans differ, and each plan's text; None where the field does not count in that plan."""
+    """A field in which plans differ, and each plan's text; None if the field does not count in that plan."""
 
     field: Field
     texts: tuple[str | None, ...]

@@ -58,7 +58,7 @@ class Entry:
 
 
 def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
-    """A plan of ``texts`` by id, or a decision: those of no field of its form are left aside, missing ones are
+    """Return a plan of ``texts`` by id, or a decision: those of no field of its form are left aside, missing ones are
     defaults, and those that others decide are what these say."""
     texts = {**texts, **FORMS[kind].imply(texts)}
     own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}
@@ -68,7 +68,7 @@ def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> E
 
 
 def results_of(a: PlanEstimate) -> dict[str, float]:
-    """The middle of each result of `RESULTS`; unknown ones are missing."""
+    """Return the middle of each result of `RESULTS`; unknown ones are missing."""
     m = a.middle
     try:
         value = float(a.memory.total)
@@ -79,7 +79,7 @@ def results_of(a: PlanEstimate) -> dict[str, float]:
 
 
 def pack(entries: Sequence[Entry]) -> str:
-    """Plans as one text for a link."""
+    """Return plans as one text for a link."""
     first: Mapping[str, str] = entries[0].texts if entries else {}
     packed: list[str] = []
     for i, entry in enumerate(entries):
@@ -97,7 +97,7 @@ def pack(entries: Sequence[Entry]) -> str:
 
 
 def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The plans of a link's text, written under ``version``, and what is to be said about them.
+    """Return the plans of a link's text, written under ``version``, and what is to be said about them.
 
     Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
     within the text that is read.
@@ -151,7 +151,7 @@ _MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024"}
 
 
 def examples() -> tuple[Entry, ...]:
-    """One model, trained on as many accelerators of three kinds."""
+    """Return one model, trained on as many accelerators of three kinds."""
     return tuple(
         entry_of(f"70B on {gpu.removesuffix(' SXM')}", {**_MODEL, "gpu": gpu})
         for gpu in ("H100 SXM", "H200 SXM", "B200")

@@ -24,12 +24,13 @@ from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 
 
 def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts of `plan_as_given`, for a link or to keep."""
+    """Return the texts of `plan_as_given`, for a link or to keep."""
     return link_texts(texts) | {FIND.id: "time"}
 
 
 def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
-    """The time in which a number of accelerators is found, as the plan's deadline; empty where none is asked for."""
+    """Return the time in which a number of accelerators is found, as the plan's deadline; empty if none is asked
+    for."""
     if reading.values[FIND.id] != "accelerators":
         return {}
     return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
@@ -65,7 +66,7 @@ def _in_full(number: float, unit: str) -> str:
 
 
 def solved_texts(a: PlanEstimate) -> dict[str, str]:
-    """The texts of the fields whose place an answer takes, with what was found in them."""
+    """Return the texts of the fields whose place an answer takes, with what was found in them."""
     match a.find:
         case "accelerators":
             return {COUNT.id: f"{a.count:,}"}

@@ -14,8 +14,8 @@ from core.units import format_quantity
 
 
 def with_measured_rates(record: Record) -> dict[str, str]:
-    """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
-    is this device; nothing where it gives no rate, the device was in use, or is a slice of a GPU.
+    """Return the rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the
+    catalog is this device; nothing if it gives no rate, the device was in use, or is a slice of a GPU.
 
     Values and not the measurement's name: the texts mean the same where nobody has it.
     """

@@ -121,6 +121,6 @@ def _top(result: SearchResult, most: int) -> list[Row]:
 
 
 def _plan(layout: Layout, seconds: Any, memory: Any, bound: str) -> Row:
-    """A plan's columns."""
+    """Return a plan's columns."""
     degrees = {field.name: int(getattr(layout, field.name)) for field in fields(Layout)}
     return degrees | {"seconds": float(seconds), "memory": float(memory), "bound": bound}

@@ -145,7 +145,8 @@ class Folder:
         return self._chunks / f"{index:05d}.parquet"
 
     def _rows(self, path: Path) -> int:
-        """Rows of a file of this study; 0 for a file that is not there or torn, which will be written anew."""
+        """Return the rows of a file of this study; 0 for a file that is not there or torn, which will be written
+        again."""
         try:
             file = pq.ParquetFile(path)
         except (OSError, pa.ArrowException):

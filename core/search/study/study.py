@@ -125,8 +125,8 @@ class StudyPoint:
 class Study(BaseModel):
     """A grid of searches, of which every list is an axis.
 
-    software: that trains, by name. tokens: of the whole training run; None where days are not asked for.
-    constraints: of every search. top: plans kept of each point.
+    software: that trains, by name. tokens: of the whole training run; None if days are not asked for. constraints: of
+    every search. top: plans kept of each point.
     """
 
     model_config = _CONFIG

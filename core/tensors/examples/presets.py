@@ -34,7 +34,7 @@ LECTURE = tuple(preset for preset in PRESETS if preset.claim)
 
 
 def older_program(fields: Mapping[str, str]) -> dict[str, str]:
-    """The program of an older link, in which panels had code of their own, as fields; empty for none."""
+    """Return the program of an older link, in which panels had code of their own, as fields; empty for none."""
     if call := fields.get("call"):
         made = zip(names_in(call), fields.get("sizes", "").split(";"), strict=False)
         return {"x": "\n".join([*(f"{item.name} = torch.randn({sizes.strip()})" for item, sizes in made), call])}

@@ -11,7 +11,7 @@ class ExpressionError(ValueError):
 
 
 def integers(values: Sequence[Any]) -> tuple[int, ...]:
-    """All integers in arguments of a row, lists and tuples opened once."""
+    """Return all integers in arguments of a row, lists and tuples opened once."""
     found: list[Any] = []
     for value in values:
         inner: Any = cast("dict[str, Any]", value).get("list") if isinstance(value, dict) else value

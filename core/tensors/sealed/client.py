@@ -58,7 +58,7 @@ WALL_MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended. message: why, for users; empty if done. line, column: of what was refused, or 0."""
+    """How a program ended. message: why, for users; empty if done. line, column: of what was rejected, or 0."""
 
     how: How
     message: str = ""
@@ -220,7 +220,7 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
 
 
 def _number(name: str) -> int:
-    """The number of a signal; of one that the system lacks none that a process could end with."""
+    """Return the number of a signal; of one that the system lacks none that a process could end with."""
     return int(getattr(signal, name, 1 << 10))
 
 

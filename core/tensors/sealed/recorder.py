@@ -36,7 +36,7 @@ class Recorder(Calls):
     """One run of one program, with its marks."""
 
     def watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of einops, with its arguments noted."""
+        """Return a function of einops, with its arguments noted."""
 
         def noted(*args: Any, **named: Any) -> Any:
             frame = sys._getframe(1)
@@ -116,7 +116,7 @@ class Recorder(Calls):
         return number
 
     def _alias(self, line: int, name: str, tensor: Any, text: str) -> int:
-        """A row of a name for a tensor that is there, or of a line that only shows it."""
+        """Return a row of a name for a tensor that is there, or of a line that only shows it."""
         given, inputs = Group(CallText(text, text, "name", line)), [self._row_of(tensor)]
         number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=inputs)
         if name:
@@ -189,7 +189,7 @@ class Recorder(Calls):
         self.known.forget(start)
 
     def test(self, line: int, text: str, _: int, compare: Callable[..., Any], *values: Any) -> Any:
-        """A mark around the test of an assertion. compare: of one value, or of two."""
+        """Return a mark around the test of an assertion. compare: of one value, or of two."""
         holds = compare(*values)
         with self.torch._C.DisableTorchFunction():
             truth = bool(holds)
@@ -212,7 +212,7 @@ class Recorder(Calls):
         self.printed += len(said)
 
     def _said(self, value: Any) -> str:
-        """A value as torch prints it, with the device that it counts for."""
+        """Return a value as torch prints it, with the device that it counts for."""
         if not hasattr(value, "untyped_storage"):
             return str(value)
         if is_fake(value):
@@ -336,7 +336,7 @@ def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str,
 
 
 def _told(problem: BaseException, program: Program | None) -> Event:
-    """An error as Python words it, with the place in the program."""
+    """Return an error as Python words it, with the place in the program."""
     kind, message = type(problem).__name__, str(problem)
     if isinstance(problem, SyntaxError):
         line, column, message = problem.lineno or 1, problem.offset or 1, problem.msg
@@ -348,7 +348,7 @@ def _told(problem: BaseException, program: Program | None) -> Event:
 
 
 def _position(problem: BaseException, program: Program) -> tuple[int, int]:
-    """Line and column of the program's innermost expression that raised."""
+    """Return the line and column of the program's innermost expression that raised."""
     trace, found = problem.__traceback__, (1, 1)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == FILE:

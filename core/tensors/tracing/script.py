@@ -30,7 +30,7 @@ def script(
     stride: Sequence[int] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> str:
-    """``source`` with its imports, and what stands for names that it does not define.
+    """Return ``source`` with its imports, and what stands for names that it does not define.
 
     Raises `ExpressionError` for a start or a value that is none.
     """

@@ -47,9 +47,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An expression that works instead of a refused one.
+    """An expression that works instead of a rejected one.
 
-    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies. reorders:
+    instead: what replaces the rejected step. source: the whole new text. bytes: what the replacement copies. reorders:
     whether it gives the elements in another order.
     """
 
@@ -174,14 +174,12 @@ class TraceStep(CallRow):
 
     number: of the step; storage: by first appearance, 0 is that of x. bytes_allocated: new storage this step keeps; 0
     for everything but copies and the start. bytes_total: all that the steps after the start have allocated up to here.
-    name: the name bound to its tensor, empty for none. names: what stands for tensors once it is done, and for those
-    of which steps.
-    verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
-    (ravel copies whatever is not contiguous, even where a view would work).
-    error_type, error_message: torch's own, when refused.
-    reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
-    fixes: expressions that work instead, those that copy least first.
-    times: how many iterations of a loop, all alike, the step stands for.
+    name: the name bound to its tensor, empty for none. names: what stands for tensors once it is done, and for those of
+    which steps. verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other
+    operations (ravel copies whatever is not contiguous, even where a view would work). error_type, error_message:
+    torch's own, when rejected. reason: why it is a view, a copy or rejected, as the end of a sentence; empty if the
+    error says it all. fixes: expressions that work instead, those that copy least first. times: how many iterations of
+    a loop, all alike, the step stands for.
     """
 
     number: int = 0
@@ -212,19 +210,19 @@ class Unread:
 
 
 def origin(steps: Sequence[TraceStep], step: TraceStep) -> int:
-    """The step that made this very tensor, which names, writes and operations with nothing to do hand on."""
+    """Return the step that made this very tensor, which names, writes and operations with nothing to do hand on."""
     while step.kind == "write" or (step.kind == "same" and step.operation != "piece"):
         step = steps[step.inputs[0]]
     return step.number
 
 
 def is_old(steps: Sequence[TraceStep], step: TraceStep, at: int) -> bool:
-    """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
+    """Return whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
 
 
 def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None) -> str:
-    """What to call the tensor of ``step`` once step ``at`` was done, by default at the end.
+    """Return what to call the tensor of ``step`` once step ``at`` was done, by default at the end.
 
     Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
     where several tensors of that name are old. Without a name, the expression that made it.
@@ -248,7 +246,7 @@ def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None)
 
 
 def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
-    """The names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
+    """Return the names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
     number = origin(steps, step)
     names = steps[min(at, len(steps) - 1)].names
     found = [name for name, now in names.items() if now < len(steps) and origin(steps, steps[now]) == number]
@@ -288,7 +286,7 @@ class Trace:
         return len(self.steps)
 
     def label(self, step: TraceStep, at: int | None = None) -> str:
-        """What to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
+        """Return what to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
         return label_of(self.steps, step, at)
 
     @property
@@ -297,7 +295,7 @@ class Trace:
 
     @property
     def refusal(self) -> TraceStep | None:
-        """The step torch refused, if any; it is then the last."""
+        """The step torch rejected, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
 
     @property
@@ -306,7 +304,8 @@ class Trace:
         return self.steps[0].storage >= 0
 
     def made_by(self, step: TraceStep) -> dict[int, int]:
-        """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
+        """Return the bytes of each storage that ``step`` allocated, those of several results that later steps pick
+        among them."""
         pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
         return {item.storage: item.bytes_allocated for item in (step, *pieces) if item.bytes_allocated}
 

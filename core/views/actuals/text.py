@@ -60,7 +60,7 @@ _STEPS = {"equal": "actuals.steps_equal", "faster": "actuals.steps_faster", "slo
 
 
 def _on(p: JobProgress, day: float) -> Message:
-    """A day of the job, with its date where moments were logged."""
+    """Return a day of the job, with its date where moments were logged."""
     seconds = p.log.began + 86400 * (day - p.lead)
     if not seconds < _LAST_DAY:  # unknown, or beyond any calendar
         return message("actuals.day", day=day)
@@ -88,7 +88,7 @@ _ENDINGS = {
 
 
 def _against_deadline(p: JobProgress) -> list[Message]:
-    """Whether the deadline is met; nothing where there is none."""
+    """Return whether the deadline is met; nothing if there is none."""
     if math.isnan(p.deadline):
         return []
     early, late = (end - p.deadline for end in p.ends)

@@ -310,7 +310,7 @@ def method_notes(kind: DeviceKind, record: Record | None) -> list[Message]:
 
 
 def _conditions(record: Record) -> list[Message]:
-    """Clock, temperature, and power while the matmuls ran."""
+    """Return clock, temperature, and power while the matmuls ran."""
     points, result = points_of(record, "matmul"), list[Message]()
     states = [state for p in points for state in (p.before, p.after)]
     if clocks := [each for state in states if (each := state.clock_mhz) is not None]:

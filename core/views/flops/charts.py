@@ -33,10 +33,11 @@ _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FL
 
 
 def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
-    """FLOPs per token of training, one bar per component in the order a token meets them: forward, then backward.
+    """Return FLOPs per token of training, one bar per component in the order a token meets them: forward, then
+    backward.
 
-    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear
-    the parameters' colour, attention's products of activations that of activations; backward is the paler part.
+    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear the
+    parameters' color, attention's products of activations that of activations; backward is the paler part.
     """
     total = count.training
     parts = count.parts[::-1]
@@ -92,7 +93,7 @@ def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
 
 
 def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
-    """Attention's products against everything else as the sequence grows: where the one overtakes the other."""
+    """Return attention's products against everything else as the sequence grows: where the one overtakes the other."""
     x = growth.lengths.astype(np.float64)
     weights, squares = growth.weights, growth.squares
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])

@@ -103,7 +103,7 @@ def cost_of(a: PlanEstimate) -> float:
 
 
 def range_text(a: PlanEstimate) -> Message | str:
-    """Return the range of the result and of the cost; empty where they are single values."""
+    """Return the range of the result and of the cost; empty if they are single values."""
     name, kind = _RESULTS[a.find]
     result, dollars = a.range_of(name), a.on_found_accelerators.dollars
     if a.find == "accelerators":  # the result is a number, and what has a range are its days
@@ -227,12 +227,12 @@ def days_basis(a: PlanEstimate) -> Message | str:
 
 
 def _needs_faster_steps(a: PlanEstimate) -> bool:
-    """Whether the answer needs faster steps than its layout is estimated at."""
+    """Return whether the answer needs faster steps than its layout is estimated at."""
     return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
 
 
 def cost_basis(a: PlanEstimate) -> Message | str:
-    """Return of what the cost is a range, or that the accelerators are owned; empty where it is one amount."""
+    """Return of what the cost is a range, or that the accelerators are owned; empty if it is one amount."""
     if a.plan.owned:
         return OWNED
     if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
@@ -322,7 +322,7 @@ def does_not_fit(a: PlanEstimate) -> Message | str:
 
 
 def no_published_run(accelerator: str) -> Message | str:
-    """Return that no published run used an accelerator; empty where one did."""
+    """Return that no published run used an accelerator; empty if one did."""
     return "" if is_proven(accelerator) else message("plan.notice.unproven", device=accelerator)
 
 

@@ -22,7 +22,8 @@ _FEW_TOKENS = 1e9
 
 
 def tunes(h: MemoryEstimate) -> bool:
-    """Whether a plan is about fine-tuning: by what it trains or saves memory with, or by few tokens on few cards."""
+    """Return whether a plan is about fine-tuning: by what it trains or saves memory with, or by few tokens on few
+    cards."""
     how = h.plan.runtime_options
     few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
     saving = how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised
@@ -95,7 +96,7 @@ def _is_nf4(h: MemoryEstimate) -> bool:
 
 
 def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
-    """Return the bytes between which eight in ten measured peaks of such runs lie; None where none was published."""
+    """Return the bytes between which eight in ten measured peaks of such runs lie; None if none was published."""
     if h.plan.device.vendor == "Apple":
         return None
     low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED
@@ -141,7 +142,7 @@ def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
 
 
 def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """Return how that comes about; nothing where nothing is fuller than the step."""
+    """Return how that comes about; nothing if nothing is fuller than the step."""
     return tuple(_copies(h).values())
 
 

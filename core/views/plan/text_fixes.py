@@ -28,7 +28,7 @@ def _caveats(h: MemoryEstimate, fix: Fix) -> list[Message]:
 
 
 def rescue(h: MemoryEstimate) -> list[Message]:
-    """Return the cheapest change that makes a plan fit or meet its headroom, and its caveats; empty where it does."""
+    """Return the cheapest change that makes a plan fit or meet its headroom, and its caveats; empty if it does."""
     if not h.lacks:
         return []
     over = h.fits == "over"

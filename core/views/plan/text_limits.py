@@ -95,7 +95,7 @@ _VERDICTS = {
 
 def together(every: Sequence[Check]) -> float:
     """Return how likely all limits are met at once: deadline and cost grow with the days of the run, so the harder one
-    decides. NaN where a limit is unknown, or is missed whatever the days are."""
+    decides. NaN if a limit is unknown, or is missed whatever the days are."""
     if any(math.isnan(check.probability) and not check.met for check in every):
         return math.nan
     return min((check.probability for check in every if not math.isnan(check.probability)), default=math.nan)
@@ -211,7 +211,7 @@ def outcome_with_chance(check: Check) -> Message:
 
 
 def but_misses(plan: Plan) -> list[Message]:
-    """Return which limits a plan misses that is offered; empty where it misses none."""
+    """Return which limits a plan misses that is offered; empty if it misses none."""
     try:
         missed = missed_limits(plan)
     except (BudgetError, LayoutError) as problem:
@@ -220,7 +220,7 @@ def but_misses(plan: Plan) -> list[Message]:
 
 
 def value_text(a: PlanEstimate, check: Check) -> Message | str:
-    """Return what the plan comes to at its confidence, and the chance to meet the limit; empty where unknown."""
+    """Return what the plan comes to at its confidence, and the chance to meet the limit; empty if unknown."""
     if not math.isfinite(check.value):
         return ""
     value = _amount(check, check.value)

@@ -172,7 +172,7 @@ _NOTICES = (
 
 
 def each(h: MemoryEstimate) -> float:
-    """Return bytes of one parameter's states that stay on one accelerator after sharding."""
+    """Return the bytes of one parameter's states that stay on one accelerator after sharding."""
     if h.plan.trained.everything and not h.layout.sends_tokens:
         return kept_each(h.states_each, h.layout)
     return h.states_each.total
@@ -219,5 +219,5 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
 
 
 def typed(item: Largest) -> str:
-    """Return the largest model's parameters as one types them; empty where there are none."""
+    """Return the largest model's parameters as one types them; empty if there are none."""
     return format_count(item.parameters).replace(" ", "") if item.parameters >= 1 else ""

@@ -54,17 +54,17 @@ def _rate_text(rate: ReplacedRate) -> Message:
 
 
 def change(plan: Plan) -> Message | str:
-    """Return what rates that count change, and what not; empty where none count."""
+    """Return what rates that count change, and what not; empty if none count."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
     return message("rates.in_all_times" if plan.expects_mfu else "rates.in_steps")
 
 
 def usual_network(plan: Plan) -> str:
-    """The bandwidth between nodes of one accelerator that counts where none is typed."""
+    """Return the bandwidth between nodes of one accelerator that counts where none is entered."""
     return format_quantity(8 * plan.device.network, "bits_per_s")
 
 
 def usual_node(plan: Plan) -> str:
-    """The accelerators of a node where none are typed."""
+    """Return the accelerators of a node where none are entered."""
     return f"{find(plan.accelerator).node_size:,}"

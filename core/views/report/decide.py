@@ -120,7 +120,7 @@ def decide_markdown(report: DecideReport) -> str:
 
 
 def _line(cell: str, remark: str) -> str:
-    """A cell and its remark on one line, which no sign of the table breaks."""
+    """Return a cell and its remark on one line, which no sign of the table breaks."""
     said = f"{cell} ({remark})" if remark else cell
     return unlinked(said).replace("|", "\\|").replace("\n", " ")
 

@@ -172,7 +172,7 @@ _LIMITED: Mapping[Limited, tuple[Kind, float]] = {
 
 
 def _limit_row(check: Check) -> Row:
-    """A limit, and whether it is met, by how much, and with what chance."""
+    """Return a limit, and whether it is met, by how much, and with what chance."""
     kind, each = _LIMITED[check.id]
     label = message("row.limit", limit=text_limits.limit_name(check.id))
     return Row(f"limit_{check.id}", label, check.limit * each, kind, note=text_limits.outcome_with_chance(check))
@@ -214,7 +214,7 @@ _DEGREES = {
 
 
 def _memory_rows(a: PlanEstimate) -> tuple[Row, ...]:
-    """What the fullest accelerator uses and has; nothing where the plan has no layout."""
+    """Return what the fullest accelerator uses and has; nothing if the plan has no layout."""
     try:
         h = a.memory
     except LayoutError:

@@ -34,7 +34,8 @@ class RooflineRow:
 
 
 def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
-    """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
+    """Return operations with forward and backward together; the intensity and the limit are those of the first
+    phase."""
     merged: dict[str, RooflineRow] = {}
     for o in result:
         before = merged.get(o.id)
@@ -149,7 +150,7 @@ def fused_text(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOpe
 
 
 def below_16bit(dtype: str, wide: str, *, mixture: bool) -> Message | str:
-    """Return what runs in a dtype below 16 bits and what does not; empty where there is no such division."""
+    """Return what runs in a dtype below 16 bits and what does not; empty if there is no such division."""
     if dtype == wide:
         return ""
     way = "roofline.low_precision_router" if mixture else "roofline.low_precision"

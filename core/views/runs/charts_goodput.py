@@ -15,7 +15,7 @@ _ROW = 38
 
 
 def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) -> Figure:
-    """A staircase over the time on the wall, from 0 to 100 %: each part begins where the one above it ends.
+    """Return a staircase over the time on the wall, from 0 to 100 %: each part begins where the one above it ends.
 
     parts: name, share, and the role it wears. Figures stand beside the names, so a sliver is as legible as a bar.
     """

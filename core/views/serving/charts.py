@@ -26,7 +26,7 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def token_time(s: Serving, palette: Palette) -> Figure:
-    """The least time of a token over users at once: by memory, by arithmetic, and where the memory is full."""
+    """Return the least time of a token over users at once: by memory, by arithmetic, and where the memory is full."""
     fit = s.users_that_fit
     most = 2.0 ** math.ceil(math.log2(max(64.0, 2 * fit if math.isfinite(fit) else 64.0, 2.0 * s.users)))
     users = np.unique(np.geomspace(1, most, 60).round())

@@ -18,7 +18,7 @@ from core.views.training.text import headroom_cell
 
 
 def unsharded(h: MemoryEstimate) -> StateBytes:
-    """Return bytes of one parameter's states before anything is sharded, wherever they lie."""
+    """Return the bytes of one parameter's states before anything is sharded, wherever they lie."""
     return states_per_parameter(h.optimizer, h.policy, h.spec)
 
 
@@ -36,7 +36,7 @@ def adds_up(h: MemoryEstimate) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRow:
-    """One class of tensors. field: what decides its type; None where the optimizer itself does, or one before does."""
+    """One class of tensors. field: what decides its type; None if the optimizer itself does, or one before does."""
 
     field: Field | None
     name: Message

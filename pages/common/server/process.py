@@ -110,9 +110,9 @@ def spare_the_log() -> None:
 def send_at_once() -> int:
     """Set TCP_NODELAY on every TCP socket of this process, and give their number.
 
-    Streamlit binds its listening socket without naming a protocol, so asyncio does not recognise it as TCP and
-    leaves Nagle's algorithm on. A rerun answers in several small messages; the second then waits for the client's
-    delayed acknowledgement, 40 ms on Linux. Accepted connections inherit the option from the listening socket.
+    Streamlit binds its listening socket without naming a protocol, so asyncio does not recognize it as TCP and leaves
+    Nagle's algorithm on. A rerun answers in several small messages; the second then waits for the client's delayed
+    acknowledgement, 40 ms on Linux. Accepted connections inherit the option from the listening socket.
     """
     if not os.path.isdir("/dev/fd"):
         return 0

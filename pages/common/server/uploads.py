@@ -23,9 +23,9 @@ class _FullError(Exception):
 
 
 class Uploads:
-    """ASGI middleware that counts what comes and what is kept, of each session and of all, and refuses what is more.
+    """ASGI middleware that counts what comes and what is kept, of each session and of all, and rejects what is more.
 
-    A file whose name cannot be read in the encoding that its sender claims is refused as well.
+    A file whose name cannot be read in the encoding that its sender claims is rejected as well.
     """
 
     def __init__(self, app: ASGIApp) -> None:
