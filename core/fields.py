@@ -39,7 +39,8 @@ _OTHER_THINGS = re.compile(r"node|rack|pod|-\s*A?\d", re.IGNORECASE)
 
 
 def nearest(text: str, kind: Kind) -> str:
-    """Return a sentence or two about ``text`` that is not of ``kind``, a count; empty if nothing is to be said."""
+    """Return one or two sentences about a ``text`` that is not of ``kind``, such as a count; empty if there is nothing
+    to say."""
     if kind not in _COUNTED or _is(text, kind):
         return ""
     other = next(filter(lambda one: _is(text, one), _OTHERS), None)
@@ -206,7 +207,7 @@ def as_typed(text: str) -> str:
 def text(
     id: str, label: str, default: str, *, max_chars: int, lines: bool = False, placeholder: str = "", help: str = ""
 ) -> Field:
-    """Return any text of one line, or of several."""
+    """Return a field for any text, of one line or of several."""
     kind = "lines" if lines else "text"
     return Field(id, label, default, as_typed, kind, help=help, placeholder=placeholder, max_chars=max_chars)
 
@@ -282,9 +283,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ParsedForm:
-    """What texts came to: a value and a text in force for every field, and what was wrong with the texts given.
+    """Values and texts of a form: for every field the value and text that apply, and the problems with the texts given.
 
-    derived: of the fields whose text another field decides, those that were given another one.
+    derived: ids of fields whose text follows from another field and differs from the text given.
     """
 
     values: Mapping[str, Any]
@@ -395,15 +396,16 @@ class Form:
         return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.omit_if_empty}
 
     def unknown(self, texts: Mapping[str, str]) -> list[str]:
-        """Return ids among ``texts`` of no field, without those of fields that are gone and said nothing."""
+        """Return the ids in ``texts`` that no field has, without retired fields whose text had no effect."""
         ids = set(texts) - {item.id for item in self.fields} - self.gone
         return sorted(name for name in ids if texts[name] not in _UNSET and f"{name}={texts[name]}" not in self.gone)
 
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Return what an address says of this form's fields, by id, and what is to be said about the address itself.
+        """Return what an address says about this form's fields, by id, and messages about the address itself.
 
-        address: every name with all its texts. Fields of other forms are not looked at; one that is here twice counts
-        the last time, as browsers have it; unknown ones are named; an older version is translated.
+        address: every name with all its texts. Fields of other forms are ignored. If a field of this form appears
+        twice, the last text counts, as in browsers. Unknown fields are named, and texts of an older version are
+        translated.
         """
         sentences: list[str] = []
         texts: dict[str, str] = {}

@@ -264,8 +264,10 @@ _RECORD: ContextVar[list[tuple[Formula[Any], dict[str, float]]] | None] = Contex
 
 
 def explain_run(run: Callable[[], object], *, zeros: bool = False) -> list[Explanation]:
-    """Return every use of a formula's ``over`` on single numbers while ``run`` runs, in that order; those that have no
-    finite number left out, and where ``zeros`` are not wanted those that find nothing."""
+    """Return every use of a formula's ``over`` on single numbers while ``run`` runs, in order.
+
+    Uses without a finite number are left out, and without ``zeros`` also those that give 0.
+    """
     record: list[tuple[Formula[Any], dict[str, float]]] = []
     token = _RECORD.set(record)
     try:

@@ -88,5 +88,5 @@ _PATTERN = re.compile(PATTERN)
 
 
 def appearances(text: str) -> tuple[Term, ...]:
-    """Return the terms that stand in a text, in order, each once."""
+    """Return the terms that appear in a text, in order, each once."""
     return tuple(dict.fromkeys(TERMS[int(match.lastindex or 1) - 1] for match in _PATTERN.finditer(text)))

@@ -184,5 +184,5 @@ def limit(name: str) -> int:
 
 
 def cached(name: str) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
-    """Return the decorator that keeps results of a function, as many as the cap ``name`` says."""
+    """Return a decorator that caches results of a function, at most as many as the cap ``name`` allows."""
     return lru_cache(maxsize=limit(name))

@@ -177,13 +177,13 @@ def parse_quantity(
     whole: bool = False,
     example: str | None = None,
 ) -> float:
-    """Return what a person typed, in base units.
+    """Return an entered quantity in base units.
 
-    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``; a product such
-    as 400000*1024*1024 or 8 × 80 GB, in which the last number alone may have a unit; and the same in full-width
-    characters or with pasted non-breaking spaces. A share of 45 is 45 %, where no share can be 45.
-    whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
-    Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
+    Reads 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``. Also reads a product
+    such as 400000*1024*1024 or 8 × 80 GB, of which only the last number may have a unit, and the same in full-width
+    characters or with pasted non-breaking spaces. A share of 45 is 45%, where no share can be 45. whole: whether to
+    reject fractions. example: shown in messages instead of the kind's own. Raises `QuantityError` with a reason and an
+    example for anything else, and outside [low, high].
     """
     grammar = _GRAMMARS[kind]
     if example is not None:

@@ -59,6 +59,6 @@ def read_values(cell: str) -> dict[str, Any]:
 
 
 def write_rows(name: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write ``assets/data/<name>.csv`` again."""
+    """Write ``assets/data/<name>.csv`` with these rows."""
     with (_FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as table:
         csv.writer(table, lineterminator="\n").writerows((head, *rows))

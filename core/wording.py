@@ -118,7 +118,7 @@ def rent(value: float) -> str:
 
 
 def rent_or_none(value: float) -> str:
-    """Return the same of accelerators that may be owned: ``no rent``."""
+    """Return a cost in dollars, or ``no rent`` for owned accelerators."""
     return rent(value) if value else "no rent"
 
 
@@ -198,19 +198,23 @@ _OURS = re.compile(r"[*`^]")
 
 
 def unmarked(text: str) -> str:
-    """Return ``text`` for a sentence in our small markup, of which none is in it: word joiners, which nobody sees, part
-    its marks from what they would mark. A name written from right to left takes no number behind it along."""
+    """Return ``text`` without the marks of our markup, for use inside a sentence.
+
+    Invisible word joiners separate its marks from what they would mark, and right-to-left names are isolated.
+    """
     return isolated(_OURS.sub("\\g<0>\u2060", text))
 
 
 def isolated(text: str) -> str:
-    """Return ``text``, whose direction of writing does not reach beyond it."""
+    """Return ``text`` with its writing direction isolated from the surrounding text."""
     return f"\u2068{text}\u2069" if any(bidirectional(c) in ("R", "AL", "AN") for c in text) else text
 
 
 def cleaned(text: str, most: int, *, lines: bool = False) -> str:
-    """Return ``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks. Empty if
-    nobody would see anything of it."""
+    """Return ``text`` without characters that cannot be shown or stored, cut to ``most`` characters.
+
+    lines: whether line breaks stay. Empty if nothing visible is left.
+    """
     parts, marks = list[str](), 0
     for c in _UNSEEN.sub("", text):
         kind = unicodedata.category(c)

@@ -71,8 +71,10 @@ def roof(points: Iterable[Point], dtype: str) -> float:
 
 
 def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:
-    """Return the highest clock seen, in MHz, and by dtype the lowest clock as a share of it, where it was lowered. A
-    datasheet peak assumes a clock that does not fall."""
+    """Return the highest clock in MHz, and by dtype the lowest clock as a share of it, for dtypes whose clock fell.
+
+    A datasheet peak assumes a clock that does not fall.
+    """
     seen = [mhz for p in points for state in (p.before, p.after) if (mhz := state.clock_mhz) is not None]
     top, lowered = max(seen, default=0.0), dict[str, float]()
     for p in points:
@@ -82,5 +84,5 @@ def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:
 
 
 def largest_copy(points: Iterable[Point]) -> Point | None:
-    """Return the copy that moved the most bytes, which stands for a memory's bandwidth; None without one."""
+    """Return the copy that moved the most bytes, whose bandwidth counts as that of the memory; None without a copy."""
     return max((p for p in points if p.item.kind == "memory"), key=lambda point: point.bytes, default=None)

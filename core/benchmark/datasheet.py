@@ -36,9 +36,9 @@ _SLICE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """The rows of the accelerator table that a device may be, often one, and why they are not exactly one.
+    """Rows of the accelerator table that match a device, usually one, and the reason if it is not exactly one.
 
-    is_slice: whether it is a part of a GPU, whose rates are not those of an accelerator.
+    is_slice: whether the device is part of a GPU, whose rates are not those of an accelerator.
     """
 
     rows: tuple[Accelerator, ...]
@@ -47,7 +47,7 @@ class Datasheet:
 
     @property
     def name(self) -> str:
-        """The row, or the rows it may be; empty if there is none."""
+        """Name of the row, or the names of all rows that match; empty if no row matches."""
         return listed([row.name for row in self.rows], "or")
 
     @property
@@ -91,10 +91,10 @@ def _narrow(rows: list[Accelerator], fits: Callable[[Accelerator], bool]) -> lis
 
 
 def match(name: str, memory_bytes: float | None, power_limit_w: float | None) -> Datasheet:
-    """Return the datasheet of the GPU that calls itself ``name``. Memory and default power limit as the driver reports
-    them.
+    """Return the datasheet of a GPU from what its driver reports: its name, memory in bytes, and default power limit in
+    W.
 
-    Model, form factor and memory must fit; memory type and power decide among what is left.
+    Model, form factor, and memory must match. Memory type and power limit decide among the remaining rows.
     """
     if not name:
         return Datasheet((), message("device.datasheet.unnamed"))
@@ -128,8 +128,7 @@ take fp64 where there are such."""
 
 
 def datasheet_of(record: Record) -> Datasheet:
-    """Return the datasheet of the device that was measured. A CPU has none: its peak depends on clocks under load that
-    nobody publishes."""
+    """Return the datasheet of the measured device; without rows for a CPU, whose peak under load is not published."""
     if record.programme.device == "cpu" or record.facts is None:
         return Datasheet(())
     return match(record.facts.name, record.facts.memory_bytes, record.facts.power_limit_w)
@@ -146,13 +145,13 @@ _PLAUSIBLE = 0.5
 
 
 def comparable_peak(sheet: Datasheet, point: Point) -> float:
-    """Return the peak that a rate is shown as a share of, in FLOP/s; NaN if none is known, or the rate is not of its
+    """Return the peak in FLOP/s with which a rate is compared; NaN if unknown, or if an int8 rate is too low for int8
     units."""
     peak = peak_of(sheet, point.item.name)
     return math.nan if point.item.name == "int8" and point.rate < _PLAUSIBLE * peak else peak
 
 
 def best_published(sheet: Datasheet, dtype: str) -> float:
-    """Return the best published matmul rate of such a device, in FLOP/s; NaN if none is known."""
+    """Return the best published matmul rate of this device, in FLOP/s; NaN if none is known."""
     bests = {row.best_measured(_IN_SHEETS.get(dtype, (dtype,))[0]) for row in sheet.rows}
     return bests.pop() if len(bests) == 1 else math.nan

@@ -49,10 +49,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """A GPU at one moment, and its board's default power limit; None for what nothing reports.
+    """State of a GPU at one moment, with the default power limit of its board; None for values that are not reported.
 
-    enforced_limit_w: the power limit that holds now. energy_j: since the driver was loaded. clock_reasons: NVML's bits
-    for what holds the clock down.
+    enforced_limit_w: the current power limit. energy_j: energy since the driver was loaded. clock_reasons: NVML's bits
+    for the reasons of a lowered clock.
     """
 
     clock_mhz: float | None = None
@@ -80,8 +80,11 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What can be measured here. gpus: those that CUDA takes, in its order; all where it takes none. why_not_cuda: in
-    words why the CPU is measured, empty when a GPU is."""
+    """Devices of this machine.
+
+    gpus: the GPUs that CUDA can use, in its order; all GPUs if it can use none. why_not_cuda: the reason why the CPU is
+    measured; empty if a GPU is.
+    """
 
     gpus: tuple[Gpu, ...]
     cpu: Cpu
@@ -127,8 +130,8 @@ def _told(ask: Callable[[Any], _Told], otherwise: _Told) -> _Told:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """Return the NVIDIA GPUs of this machine in NVML's order; where NVML is silent, nameless ones for the device's
-    files."""
+    """Return the NVIDIA GPUs of this machine in NVML's order; nameless GPUs for the device files if NVML reports
+    none."""
 
     def ask(nvml: Any) -> tuple[Gpu, ...]:
         handles = (_ask(nvml, "nvmlDeviceGetHandleByIndex", i) for i in range(nvml.nvmlDeviceGetCount()))
@@ -276,11 +279,11 @@ def amd_gpu() -> str:
 
 
 def taken_by_cuda(here: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
-    """Return the GPUs that CUDA takes, in its order: all, or those of ``CUDA_VISIBLE_DEVICES`` up to the first unknown
+    """Return the GPUs that CUDA uses, in its order: all, or those of ``CUDA_VISIBLE_DEVICES`` up to the first unknown
     entry.
 
-    An entry is a place in NVML's order, as the measuring process sets it, or how a UUID begins. Where no UUID is known,
-    CUDA decides.
+    An entry is an index in NVML's order, which the measuring process sets, or the beginning of a UUID. If no UUID is
+    known, CUDA decides.
     """
     if visible is None:
         return here

@@ -26,10 +26,10 @@ DEFAULT_LAYER = LayerShape(
 
 
 def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int) -> LayerShape:
-    """Return one layer of ``spec`` and a micro-batch of it; of a mixture, a layer with routed experts.
+    """Return one layer of ``spec`` with a micro-batch; for a mixture of experts, a layer with routed experts.
 
-    Latent attention becomes ordinary attention of as many heads as wide. Raises ``pydantic.ValidationError`` for a
-    layer without a feed-forward network, or sizes below 1.
+    Latent attention becomes ordinary attention with the same number and width of heads. Raises
+    ``pydantic.ValidationError`` for a layer without a feed-forward network, or for sizes below 1.
     """
     experts = spec.experts
     return LayerShape(
@@ -84,8 +84,10 @@ def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape
 
 
 def smaller(shape: LayerShape, least: int = 128) -> tuple[LayerShape, ...]:
-    """Return the layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever
-    longer."""
+    """Return copies of the layer with increasing numbers of tokens.
+
+    The sequence length doubles from at least ``least`` up to its own, and then the micro-batch grows.
+    """
     shapes = [shape]
     while shapes[-1].tokens >= 2 * least:
         last = shapes[-1]

@@ -33,7 +33,7 @@ class SelectedRate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRates:
-    """The rates of a measurement, NaN if it has none, and where each is from."""
+    """Rates of a measurement with the point that each is from; NaN for a rate without one."""
 
     rates: Rates
     selected: tuple[SelectedRate, ...]

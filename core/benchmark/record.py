@@ -46,8 +46,11 @@ class Record(Checked):
 
 
 def merge_records(records: Sequence[Record]) -> Record:
-    """Return the first record with each kind that it lacks from the first of the others that has it, of those with the
-    same method on the same device that nothing else used."""
+    """Return the first record, completed with the kinds that it lacks.
+
+    A missing kind comes from the first other record that has it, with the same method, on the same device, and without
+    other users of the device.
+    """
     first, *others = records
     outcomes, programme = [*first.outcomes], first.programme
     have = {point.item.kind for point in first.points}

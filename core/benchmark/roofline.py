@@ -45,7 +45,8 @@ def measured_roof(record: Record, bandwidth: float) -> Roof:
 
 
 def placed_points(record: Record, on: Roof) -> tuple[Point, ...]:
-    """Return what stands on a roofline: what computes and moves bytes, of matmuls squares whose dtype has a peak."""
+    """Return the points of a roofline: items that compute and move bytes. Of matmuls, these are squares with a known
+    peak."""
     return tuple(
         p
         for p in record.points

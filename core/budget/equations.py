@@ -76,7 +76,7 @@ class Interval:
         )
 
     def through(self, function: Callable[[float], float]) -> Interval:
-        """Return the interval of a quantity that rises, or falls, with this one throughout."""
+        """Return the interval of a function that is monotonic over this one."""
         ends = (function(self.low), function(self.mid), function(self.high))
         return Interval(min(ends), ends[1], max(ends))
 
@@ -218,7 +218,7 @@ _TRAINING_TIME = Symbol("t", "training time", "seconds")
 def training_seconds(flop: float, accelerators: float, peak: float, mfu: float) -> float:
     """Training time at an MFU.
 
-    With the MFU over all hours it is the time on the wall; with that of the steps alone, the time of the steps.
+    With the end-to-end MFU, this is the wall-clock time. With the steady-state MFU, it is the steady-state time.
     """
     return flop / (accelerators * peak * mfu)
 

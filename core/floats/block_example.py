@@ -72,9 +72,9 @@ def sqnr(signal: float, noise: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OutlierEffect:
-    """What the largest value of a block does to the SQNR of the others, in decibels.
+    """Effect of the largest value of a block on the SQNR of the others, in decibels.
 
-    with_db: under the scale that it sets. without_db: with 0 in its place.
+    with_db: SQNR under the scale that it sets. without_db: SQNR with 0 in its place.
     """
 
     largest: float
@@ -83,7 +83,7 @@ class OutlierEffect:
 
     @property
     def lowers(self) -> bool:
-        """Whether it costs the other values half a bit or more."""
+        """Whether the outlier costs the other values half a bit or more."""
         return self.with_db < self.without_db - 3
 
 

@@ -43,7 +43,7 @@ _EXACT_LENGTH = 22
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a entered number becomes in one format.
+    """What an entered number becomes in one format.
 
     policy: what the format's largest value overflows to, never ``format``. error: stored minus typed, exact; None when
     either is infinity or NaN. relative: error over the entered number, None also for a typed zero. ulps: error over the
@@ -119,7 +119,8 @@ _KEPT = ("fp64", "fp32", "bf16", "fp16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 
 
 def comparable_format(typed: Typed, fmt: FloatFormat) -> FloatFormat:
-    """Return the common format to compare ``fmt`` with on ``typed``: of as many bits, or as near to that as may be."""
+    """Return the common format to compare ``fmt`` with on ``typed``: one with the same, or nearly the same, number of
+    bits."""
     others = (FORMATS[name] for name in _KEPT if name != fmt.name and (FORMATS[name].has_nan or not typed.nan))
     return min(others, key=lambda o: (abs(o.bits - fmt.bits), o.exponent_bits != fmt.exponent_bits))
 
@@ -169,7 +170,7 @@ def store_everywhere(
 
 
 def explain_error(stored: Stored) -> tuple[Explanation, ...]:
-    """Return how the errors are computed; nothing if there is no error to speak of, or none a float64 can show."""
+    """Return how the errors are computed; empty if there is no error, or none that a float64 can show."""
     if not stored.error or stored.typed.value is None or stored.view.ulp is None:
         return ()
     exact = stored.error, stored.typed.value, stored.view.ulp

@@ -186,13 +186,13 @@ class FloatFormat:
 
     @property
     def own_overflow(self) -> Overflow:
-        """The policy that ``format`` stands for."""
+        """Overflow policy that ``format`` selects."""
         return "infinity" if self.infinity else "nan" if self.has_nan else "saturate"
 
     def outcome(self, overflow: Overflow) -> Overflow:
-        """Return what ``overflow`` comes to in this format: ``saturate``, ``infinity`` or ``nan``.
+        """Return the effect of ``overflow`` in this format: ``saturate``, ``infinity``, or ``nan``.
 
-        A policy that the format cannot follow comes to its own.
+        A policy that the format does not support gives the format's own policy.
         """
         return self.own_overflow if overflow == "format" or overflow not in self.overflows else overflow
 

@@ -42,7 +42,7 @@ def is_inward(rounding: Rounding, negative: bool) -> bool:
 
 
 def round_fraction(magnitude: Fraction, rounding: Rounding, *, negative: bool = False, seed: Seed = None) -> int:
-    """Return the integer that ``magnitude`` ≥ 0 becomes; ``negative`` says on which side of zero it stands."""
+    """Return ``magnitude`` ≥ 0 rounded to an integer. negative: the sign of the number, which directed modes need."""
     below = magnitude.numerator // magnitude.denominator
     rest = magnitude - below
     if rest == 0 or is_inward(rounding, negative):

@@ -41,16 +41,16 @@ _PLAIN = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "⋅": "*"
 
 
 class FloatTextError(ValueError):
-    """A entered number that cannot be used. Its argument is a `Message`."""
+    """An entered number that cannot be used. Its argument is a `Message`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A entered number, exact.
+    """Exact number that a user entered.
 
-    text: what was entered, trimmed. value: exact, or None for infinity and NaN. negative: the sign, which zero,
-    infinity, and NaN also have. nan: whether it is NaN. terms: of a sum, each exact. code, code_format: where a code
-    was entered, it and the name of its format.
+    text: what was entered, trimmed. value: the exact value, or None for infinity and NaN. negative: the sign, which
+    zero, infinity, and NaN also have. nan: whether it is NaN. terms: the exact terms of a sum. code, code_format: the
+    code and the name of its format, if a code was entered.
     """
 
     text: str
@@ -127,10 +127,10 @@ def typed_code(
 
 
 def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str:
-    """Return what to type so that ``fmt`` gives ``code``.
+    """Return a text that gives ``code`` in ``fmt`` when entered.
 
-    Its exact value where that is short, else its shortest decimal; the hex code where no number gives it, as for a
-    NaN with a payload.
+    This is the exact value if it is short, else the shortest decimal, or the hexadecimal code if no number gives it, as
+    for a NaN with a payload.
     """
     value = decode_exact(code, fmt)
     if classify(code, fmt) == "nan":
@@ -144,8 +144,8 @@ def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str
 
 
 def number_text(text: str, fmt: FloatFormat) -> str:
-    """Return ``text`` unless it is a code of ``fmt``; then the number that code stands for, which means the same
-    everywhere.
+    """Return ``text``, or the number that it stands for if it is a code of ``fmt``, so that every format reads it
+    alike.
 
     Raises `FloatTextError` like `parse`.
     """

@@ -32,7 +32,7 @@ _UNIT_BYTES: Mapping[str, float] = {"GB": 1e9, "GiB": 2.0**30}
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How a peak follows from the chip: ``2 · clock · FMA per clock and unit · units``."""
+    """Clock and units of a chip, from which its peak follows: ``2 · clock · FMA per clock and unit · units``."""
 
     dtype: str
     hertz: float
@@ -117,7 +117,7 @@ class Accelerator:
         return next(name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name)))
 
     def best_measured(self, dtype: str) -> float:
-        """Return the best matmul rate others measured, in FLOP/s; NaN when nobody's figure is at hand."""
+        """Return the best published matmul rate in FLOP/s; NaN if none is known."""
         return dict(self.measured).get(dtype, math.nan)
 
 
@@ -278,9 +278,10 @@ def _chips() -> Mapping[str, tuple[frozenset[str], tuple[_Variant, ...]]]:
 
 
 def find_accelerator_name(text: str) -> NamedAccelerator | None:
-    """Return the first accelerator that a text names, in its usual variant if the text does not say which.
+    """Return the first accelerator that a text names, or None if it names none.
 
-    The words of a name may be apart by a space or a mark. Returns None if there is none.
+    If the text does not name a variant, this is the most common one. A space or a mark may separate the words of a
+    name.
     """
     words = list(_WORD.finditer(text))
     for first in range(len(words)):
@@ -367,13 +368,12 @@ def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float
 
 @cached("results_kept")
 def best_matmul(name: str, dtype: str) -> BestMatmul:
-    """Return the best measured matmul of accelerator ``name`` in ``dtype``; NaN if it has no such peak, or nobody
-    measured any accelerator in it.
+    """Return the best matmul rate of accelerator ``name`` in ``dtype``, in FLOP/s.
 
-    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else its own
-    share in bf16, or for bf16 that of all: how much of a datasheet's peak a matmul reaches hangs on clocks under load
-    and on the vendor's library, both of which a vendor's accelerators share. The median, so that one outlier does not
-    speak for all. fp16 follows bf16.
+    If no measurement is known, this is the peak times the median measured share of the peak: of its family, else of its
+    vendor, else its own share in bf16, and for bf16 the median of all. The share depends on clocks under load and on
+    the vendor's library, which a vendor's accelerators have in common. The median keeps one outlier from deciding. fp16
+    follows bf16. NaN if the accelerator has no such peak, or if no accelerator was measured in this dtype.
     """
     device = find(name)
     peak, base = device.peak(dtype), "bf16" if dtype == "fp16" else dtype
@@ -395,6 +395,6 @@ def _own_bf16(device: Accelerator) -> tuple[str, Sequence[float]]:
 
 
 def ceiling_of(device: Accelerator, dtype: str) -> float:
-    """Return the best bare matmul of an accelerator, as a share of its peak; 1 if nobody measured one."""
+    """Return the best matmul rate of an accelerator as a share of its peak; 1 if no measurement is known."""
     share = best_matmul(device.name, dtype).share
     return 1.0 if math.isnan(share) else min(share, 1.0)

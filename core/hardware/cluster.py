@@ -38,12 +38,12 @@ class Rates:
     between: float = math.nan
 
     def product(self, dtype: str, otherwise: float) -> float:
-        """Return FLOP/s of products in ``dtype``; ``otherwise`` where they were not measured."""
+        """Return the matmul rate in ``dtype``, in FLOP/s; ``otherwise`` if it was not measured."""
         name = _OF_DTYPE.get(dtype)
         return self.of(name, otherwise) if name else otherwise
 
     def of(self, name: RateName, otherwise: float) -> float:
-        """Return the rate of that name; ``otherwise`` where it was not measured."""
+        """Return the rate of this name; ``otherwise`` if it was not measured."""
         rate: float = getattr(self, name)
         return otherwise if math.isnan(rate) else rate
 

@@ -189,7 +189,7 @@ def band(groups: Value, rows: Value, inner: Value, span: Value, element: float) 
 
 
 def elementwise(elements: Value, flop_per_element: float, bytes_per_element: float) -> Work:
-    """Return an operation on each of ``elements`` alone."""
+    """Return an elementwise operation on ``elements`` elements."""
     return _work(
         (elementwise_flop, {"elements": elements, "per_element": flop_per_element}),
         (elementwise_bytes, {"elements": elements, "bytes_per_element": bytes_per_element}),
@@ -219,12 +219,12 @@ class Placed:
 
     @property
     def bound(self) -> Bound:
-        """Which limit holds; of arrays, at the last entry."""
+        """The limit, compute or memory; for arrays, at the last entry."""
         return "compute" if bool(np.asarray(self.compute_bound).flat[-1]) else "memory"
 
     @property
     def share(self) -> Value:
-        """Attainable rate over the peak."""
+        """Attainable rate divided by the peak."""
         return np.divide(self.attainable, self.peak)
 
     @property

@@ -46,12 +46,12 @@ class NotStartedError(Exception):
 
 @dataclass
 class Job(Generic[Spec, Snapshot]):
-    """The mutable side of a job; only touched under the runner's lock.
+    """Mutable state of a job, which may only be touched under the runner's lock.
 
-    spec: what was asked for. who: the user who asked. place: 1 for the next in the queue, 0 when it is not in the
-    queue. lock: the descriptor of the machine's lock, None without one. begun: whether a thread follows it. started:
-    seconds since the epoch; of a job in the queue, when it was asked for. message: why it failed or was cancelled,
-    empty otherwise. done: whether the process has said that it is.
+    spec: the request. who: the user who made it. place: place in the queue, 1 for the next; 0 if it is not in the
+    queue. lock: descriptor of the machine's lock, or None. begun: whether a thread follows the process. started: start
+    in seconds since the epoch; for a queued job, the time of the request. message: reason why it failed or was
+    cancelled, else empty. done: whether the process has reported its end.
     """
 
     spec: Spec
@@ -78,7 +78,7 @@ class Job(Generic[Spec, Snapshot]):
 
     @property
     def open(self) -> bool:
-        """Whether it runs or waits."""
+        """Whether the job is running or queued."""
         return self.state in ("queued", "running")
 
     @property
@@ -143,9 +143,9 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         self._complained = False
 
     def start(self, spec: Spec, who: str = "") -> tuple[Snapshot, bool]:
-        """Start a job, or put it in the queue, or find the user's own. Gives its snapshot, and whether it is new.
+        """Start a job, queue it, or find the user's current one. Return its snapshot, and whether it is new.
 
-        Raises `NotStartedError` where the line is full.
+        Raises `NotStartedError` if the queue is full.
         """
         with self._lock:
             own = next((job for job in self._jobs.values() if job.open and job.who == who), None)
@@ -163,10 +163,10 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         return seen, True
 
     def cancel(self, job_id: str, wait_s: float = 2.0) -> bool:
-        """Stop a running job and keep what it has, or take one out of the line. False when there is no such job or it
+        """Stop a running job and keep its results, or remove one from the queue. False if there is no such job, or it
         has ended.
 
-        Waits up to ``wait_s`` for the process to be gone, so that what is shown next is the cancelled job.
+        Waits up to ``wait_s`` seconds for the process to end, so that the cancelled job is shown next.
         """
         with self._lock:
             job = self._jobs.get(job_id)

@@ -89,12 +89,12 @@ class RunEstimate:
 
 @dataclass(frozen=True, eq=False)
 class PlanEstimate:
-    """What a plan comes to.
+    """Everything that follows from a plan.
 
-    terms, run: what it was computed from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
-    that counts, 1 if products are no narrower. low, middle, high: at the low end, the middle and the high end of the
-    MFU. model: whose layers are known; None if only a number of parameters is. shape: that model, or the one whose
-    layers stand in for it. stored_parameters: of the middle, every expert included.
+    terms, run: the inputs of the computation; ``run`` has the plain numbers of the median. peak_ratio: 16-bit peak
+    divided by the peak that MFU refers to; 1 if matmuls are not narrower. low, middle, high: the run at the low end,
+    the median, and the high end of the MFU. model: the model, None if only a parameter count is known. shape: the
+    model, or the proxy for its layers. stored_parameters: parameters of the median, all experts included.
     """
 
     plan: Plan
@@ -122,7 +122,7 @@ class PlanEstimate:
 
     @cached_property
     def expected(self) -> Interval:
-        """end-to-end MFU that published runs lead one to expect of this plan, of its own peak."""
+        """End-to-end MFU that published runs predict for this plan, relative to its own peak."""
         return Interval(*self.terms.expected(self.middle.parameters, self.middle.accelerators))
 
     def interruptions_at(self, end: RunEstimate) -> Interruptions:
@@ -136,12 +136,12 @@ class PlanEstimate:
 
     @property
     def find(self) -> Find:
-        """What was asked for."""
+        """Quantity that the plan solves for."""
         return self.plan.find
 
     @property
     def stands_in(self) -> bool:
-        """Whether the layers of ``shape`` only stand in for those of the model."""
+        """Whether ``shape`` is only a proxy for the model's layers."""
         return self.model is None or self.model.counted is not None
 
     @property
@@ -151,19 +151,20 @@ class PlanEstimate:
 
     @cached_property
     def on_found_accelerators(self) -> PlanEstimate:
-        """The answer on the accelerators that were found, whose days have a range; itself where they were given."""
+        """The estimate on the accelerators that were solved for, with a range of days; the estimate itself if they were
+        entered."""
         if self.find != "accelerators":
             return self
         return estimate(replace(self.plan, find="time", accelerators=float(self.count)))
 
     @property
     def memory(self) -> MemoryEstimate:
-        """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
+        """Memory of the accelerator that uses the most. Raises `LayoutError` for an invalid layout."""
         return memory_estimate(resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators))
 
     @cached_property
     def whole(self) -> Plan:
-        """The plan with everything that was found in it."""
+        """The plan with every solved value filled in."""
         plan = resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators)
         return replace(plan, tokens=self.middle.tokens)
 
@@ -194,12 +195,12 @@ class PlanEstimate:
         return self.count - self.request.cluster.count
 
     def days_of_steps(self, seconds: float) -> float:
-        """Return days in steady state for all tokens, where one takes so many seconds."""
+        """Return the steady-state days for all tokens, at ``seconds`` per step."""
         return days_of_steps(self.middle.tokens, seconds, self.step.tokens, 1)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
+        """Launch settings of the plan: for pre-training programs, or for TRL if part of the model is trained."""
         if not self.plan.trained.everything:
             try:
                 return (trl(memory_estimate(self.whole)),)
@@ -209,7 +210,7 @@ class PlanEstimate:
 
     @property
     def step_values(self) -> dict[str, float]:
-        """What the step comes to, by name and in base units; unknown ones are missing."""
+        """Results for one step, by name and in base units, without unknown ones."""
         result = self.step
         values = {
             "step_seconds": result.seconds,
@@ -230,7 +231,7 @@ class PlanEstimate:
 
     @property
     def layout_days(self) -> float:
-        """Days that those steps would take."""
+        """Steady-state days of the layout's steps."""
         return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
@@ -240,7 +241,7 @@ class PlanEstimate:
 
     @property
     def result(self) -> Interval:
-        """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
+        """The solved quantity with its range: days, tokens, parameters, accelerators, or MFU."""
         return self.range_of(_FOUND[self.find][0])
 
     @property
@@ -295,8 +296,8 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 def estimate(plan: Plan) -> PlanEstimate:
     """Return everything that follows from ``plan``.
 
-    Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
-    that no cluster can keep, a layout that does not fit, failures that leave no progress, numbers that overflow.
+    Raises `BudgetError`, whose field names the cause, if there is no result: a budget without a price, a limit that no
+    cluster meets, a layout that does not fit, failures that leave no progress, or numbers that overflow.
     """
     terms = Terms(plan, plan.catalog_model)
     if problem := unanswerable(plan) or _unsearchable(plan) or untrainable(plan):
@@ -336,15 +337,17 @@ def estimate(plan: Plan) -> PlanEstimate:
 
 
 def timed_estimate(plan: Plan) -> PlanEstimate:
-    """Return the same, whose layout's step is timed. Raises `LayoutError` where it has no layout, `BudgetError` where
-    no step is timed."""
+    """Return the estimate of a plan whose layout has a step time.
+
+    Raises `LayoutError` if the plan has no layout, and `BudgetError` if its step cannot be timed.
+    """
     a = estimate(plan)
     _ = a.step
     return a
 
 
 def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
-    """Return the answer of each plan, or why there is none."""
+    """Return the estimate of each plan, or the error if it has none."""
     results: list[PlanEstimate | BudgetError] = []
     for plan in plans:
         try:

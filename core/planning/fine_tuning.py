@@ -70,8 +70,10 @@ def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """The largest of one thing that fits and leaves free what the plan keeps, with all else as it is: by its field, as
-    text; empty if none does."""
+    """Largest value of one field that fits with the plan's memory headroom and everything else unchanged.
+
+    The value is a text of the field; empty if none fits.
+    """
 
     field: str
     label: str
@@ -203,17 +205,20 @@ ENGINE_SHARE = 0.3
     sources=(_DPO, _TRL_DPO, _GRPO, _TRL_GRPO, _PPO, _TRL_PPO),
 )
 def frozen_bytes(copies: float, parameters: float) -> float:
-    """Frozen models beside the one that is trained.
+    """Frozen models in addition to the trained one.
 
-    In bf16, without gradients and optimizer state, sharded as its weights are.
+    They are stored in bf16, without gradients and optimizer state, and sharded like its weights.
     """
     return 2 * copies * parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What a method holds beside the trained model. sequences: of one example at once. frozen: models that are not
-    trained. critic: a second trained model. engine: a copy that writes answers, with its cache."""
+    """Memory that a method needs in addition to the trained model.
+
+    sequences: sequences of one example at once. frozen: number of frozen models. critic: whether a second model is
+    trained. engine: whether a copy generates answers, with its KV cache.
+    """
 
     method: Method
     sequences: int
@@ -248,7 +253,7 @@ class PostTraining:
 
     @property
     def total(self) -> float:
-        """All that one accelerator holds."""
+        """Total memory of one accelerator, in bytes."""
         return float(self.memory.total)
 
     def explain(self) -> list[Explanation]:
@@ -278,10 +283,10 @@ def _engine(h: MemoryEstimate) -> Serving | None:
 
 @cached("results_kept")
 def post_training(h: MemoryEstimate) -> tuple[PostTraining, ...]:
-    """Return what one accelerator of the plan holds under each method.
+    """Return the memory that each method needs on one accelerator of the plan.
 
-    The trained model's weights are those of the plan; a critic is a second model with states of its own, whose
-    activations come after the policy's. Where adapters are trained, the frozen weights under them are the reference.
+    The trained model's weights are those of the plan. A critic is a second model with its own states, whose activations
+    follow those of the policy. With adapters, the frozen weights under them are the reference model.
     """
     return tuple(_under(h, method, _engine(h)) for method in METHODS)
 

@@ -107,8 +107,10 @@ def search_request(plan: Plan) -> SearchRequest:
 
 
 def estimable_request(plan: Plan) -> SearchRequest | None:
-    """Return the search that estimates the step of the plan's layout, with a custom layout alone in it where the plan
-    has one; None if no step can be estimated, or too many layouts would be tried."""
+    """Return the search that estimates the step of the plan's layout; a custom layout is the only one in it.
+
+    None if no step can be estimated, or if too many layouts would be tried.
+    """
     request = _timed_request(plan)
     return None if request is None or too_many_layouts(request) else request
 
@@ -134,7 +136,7 @@ def _timed_request(plan: Plan) -> SearchRequest | None:
 
 
 def constraints_of(plan: Plan) -> Constraints:
-    """Return what the layouts of a plan have to keep to: its own constraints, and those of the program that runs it."""
+    """Return the constraints on the plan's layouts: its own, and those of the program that runs it."""
     return with_fsdp(plan.constraints) if plan.trains_with_trl else plan.constraints
 
 
@@ -147,10 +149,10 @@ def own_layout(plan: Plan) -> Layout:
 
 
 def plan_layout(plan: Plan) -> Layout:
-    """Return the layout of a plan on its accelerators: one's own, or the fastest; the usual one where no step can be
+    """Return the plan's layout on its accelerators: the custom one, the fastest, or the default if no step can be
     timed.
 
-    Raises `LayoutError` where there is none.
+    Raises `LayoutError` if there is no valid layout.
     """
     if estimable_request(plan):
         if found := found_layout(plan):
@@ -180,7 +182,8 @@ def found_layout(plan: Plan) -> FoundLayout | None:
 
 
 def tried_layouts(plans: Sequence[Plan]) -> int:
-    """Return layouts that are timed for plans, each number of accelerators of the same search but once."""
+    """Return the number of layouts that are timed for plans, counting each number of accelerators of the same search
+    once."""
     searches = {request for plan in plans if (request := estimable_request(plan))}
     return sum(count_layouts(request) for request in searches)
 
@@ -191,8 +194,7 @@ _USUAL = 70e9
 
 @cached("small_results_kept")
 def plan_checkpoint(plan: Plan) -> CheckpointSize:
-    """Return the bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked
-    for."""
+    """Return the checkpoint bytes per parameter; for every size the same if only that is known or entered."""
     model = plan.catalog_model
     spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
@@ -212,9 +214,10 @@ def _parameters(plan: Plan) -> float:
 
 
 def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
-    """Return ``layout`` with the data-parallel ranks that ``accelerators`` leave, some of them idle where it does not
-    divide, and the micro-batches that a batch of so many sequences leaves. Raises `LayoutError` where there are too
-    few."""
+    """Return ``layout`` with the data-parallel ranks and micro-batches that follow from the accelerators and the batch.
+
+    Accelerators that do not divide evenly are idle. Raises `LayoutError` if there are too few accelerators.
+    """
     degrees = {name: int(getattr(layout, name)) for name in ("tensor", "pipeline", "context")}
     taken = math.prod(degrees.values())
     if taken > accelerators:
@@ -229,7 +232,7 @@ def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
 
 
 def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
-    """Return one plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
+    """Return the result of one layout, whether it fits or not. Raises `LayoutError` for an invalid layout."""
     check(request.spec, layout, request.seq_len, request.cluster.count)
     columns = Layout(*(np.array([getattr(layout, field.name)]) for field in fields(layout)))
     return request.found(columns)[0]
@@ -251,7 +254,7 @@ def traffic(request: SearchRequest, layout: Layout) -> Traffic:
 
 
 def copy_size(plan: Plan) -> int:
-    """Return the accelerators of one copy of the model, as a custom layout splits it; 1 under any other.
+    """Return the accelerators per model replica in a custom layout; 1 for other layouts.
 
     Ranks that hold one set of experts are never split.
     """
@@ -262,7 +265,7 @@ def copy_size(plan: Plan) -> int:
 
 
 def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
-    """Return the plan with what was found for it: all parameters that are stored, and accelerators."""
+    """Return the plan with the solved numbers: all stored parameters, and accelerators."""
     count = float(whole_accelerators(accelerators))
     return replace(
         plan,

@@ -139,10 +139,9 @@ _SIZE = re.compile(r"(\d{1,4}) ?GB\b")
 
 @cached("results_kept")
 def rows_of(device: str) -> tuple[str, ...]:
-    """Return the accelerators of the catalog that a device may be, by the name it gives itself; none where it is
-    unknown.
+    """Return the catalog names of accelerators that match the name a device reports; empty for an unknown device.
 
-    Memory in the name, such as 80GB, tells them apart, unless it is that of a whole module with its CPU.
+    A memory size in the name, such as 80GB, tells variants apart, unless it is the size of a module with its CPU.
     """
     size = _SIZE.search(device)
     sized = match(device, float(size[1]) * 1e9, None).rows if size else ()
@@ -155,7 +154,7 @@ def is_this_machine(accelerator: str, gpu: Gpu) -> bool:
 
 
 def rates_origin(plan: Plan) -> RatesOrigin:
-    """Return what the plan's rates are of."""
+    """Return the device that a plan's rates belong to, relative to its accelerator."""
     if not plan.measured.rates.known:
         return "none"
     rows = rows_of(plan.measured.device)
@@ -163,8 +162,8 @@ def rates_origin(plan: Plan) -> RatesOrigin:
 
 
 def rates_of(plan: Plan) -> Rates | None:
-    """Return the rates that count in place of the datasheet's, wherever a time is computed from rates; None if none do:
-    the plan has none, or they are of another accelerator."""
+    """Return the measured rates that replace the datasheet's in every time; None without rates or for another
+    accelerator's."""
     return plan.measured.rates if rates_origin(plan) in ("own", "stands in") else None
 
 
@@ -197,12 +196,12 @@ class ReplacedRate:
 
     @property
     def doubtful(self) -> bool:
-        """Whether it is more than the datasheet has, beyond what clocks explain."""
+        """Whether the measured rate exceeds the datasheet value by more than clocks explain."""
         return self.measured > TOO_GOOD * self.datasheet
 
 
 def replaced_rates(plan: Plan) -> tuple[ReplacedRate, ...]:
-    """Return the rates of the plan that count, each beside the datasheet's dense peak or bandwidth."""
+    """Return the measured rates that the plan uses, each with the dense peak or bandwidth of the datasheet."""
     rates = rates_of(plan)
     device = plan.device
     return tuple(ReplacedRate(name, rate, _datasheet(device, name)) for name, rate in (rates or Rates()).known)
@@ -233,5 +232,5 @@ class CarriedRates:
 
     @property
     def device(self) -> str:
-        """What they were measured on, as it calls itself; empty if nobody said."""
+        """Device on which the rates were measured, as it names itself; empty if unknown."""
         return self.origin.rpartition(",")[0].strip() or self.origin

@@ -211,10 +211,10 @@ def _misses(h: MemoryEstimate, fix: Fix) -> bool:
 
 
 def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
-    """Return the changes of the layout on the same accelerators that fit, those first that miss no limit of the plan,
-    the cheapest first; none of one that fits already and leaves free what it keeps.
+    """Return layout changes with which the plan fits on the same accelerators, the cheapest first.
 
-    Each changes other fields than those before it, or fewer.
+    Changes that miss no limit of the plan come first. Empty if the plan already fits with its memory headroom. Each
+    change sets other fields than those before it, or fewer.
     """
     return tuple(sorted(_search(h.plan), key=lambda fix: _misses(h, fix))) if h.lacks else ()
 
@@ -234,23 +234,25 @@ def on_host(h: MemoryEstimate, fix: Fix) -> float:
 
 @cached("results_kept")
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
-    """Return what would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and
-    layers; 0 if nothing does."""
+    """Return the largest micro-batch, sequence length, and number of layers that meet the memory headroom, one at a
+    time.
+
+    Everything else is unchanged. 0 if no value meets it.
+    """
     return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), most_layers(h.roomy)
 
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
-    """Return the fewest accelerators on which the plan fits and leaves free what it keeps; None if it does already, or
-    no number of them is enough."""
+    """Return the fewest accelerators on which the plan fits with its memory headroom; None if it already fits, or never
+    does."""
     return fewest_that_hold(h.plan) if h.lacks else None
 
 
 @cached("results_kept")
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
-    """Return the accelerators of the same maker that hold the plan as it is with as much free as it keeps, the one with
-    the least memory first.
+    """Return accelerators of the same vendor on which the unchanged plan fits with its headroom, by increasing memory.
 
-    One stands for all of as much memory: the first of the catalog.
+    Of accelerators with the same memory, only the first in the catalog is returned.
     """
     result = [
         accelerator

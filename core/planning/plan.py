@@ -54,17 +54,17 @@ def begun_batch(text: str, *, everything: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A global batch as entered: so many sequences, or about so many tokens."""
+    """Global batch as entered: a number of sequences, or an approximate number of tokens."""
 
     size: float = 16e6
     in_tokens: bool = True
 
     def target(self, seq_len: int) -> float:
-        """Return the sequences of a step as asked for, which need not be whole."""
+        """Return the sequences per step that were entered, which may be fractional."""
         return max(1.0, self.size / seq_len) if self.in_tokens else self.size
 
     def sequences(self, seq_len: int) -> int:
-        """Return about as many, whole."""
+        """Return the sequences per step, rounded to a whole number."""
         return round(self.target(seq_len))
 
 
@@ -156,7 +156,7 @@ class Within:
 
 
 def parse_mfu(text: str) -> Interval | None:
-    """Return a entered MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
+    """Return an entered MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -221,8 +221,10 @@ def _own(shape: str) -> CatalogModel:
 
 
 def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
-    """Return the model of this name, or of an own shape that was read; None if no layers are known, or parameters are
-    asked for."""
+    """Return the model of this name, or of a custom shape.
+
+    None if no layers are known, or if the plan solves for parameters.
+    """
     if find == "parameters" or model == TYPED:
         return None
     if model == OWN_SHAPE:
@@ -232,8 +234,11 @@ def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What energy and carbon depend on. draw: share of the accelerators' own power limits; None takes the published
-    share of their nodes'. grid: kg of CO₂ per kWh."""
+    """Inputs of energy and carbon.
+
+    draw: average power as a share of the accelerators' power limits; None uses the published share of their nodes' peak
+    power. grid: kg of CO₂ per kWh.
+    """
 
     draw: float | None = None
     pue: float = USUAL_PUE
@@ -307,20 +312,20 @@ NOT_MEASURED = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that is asked of a run; the field that ``find`` names is not looked at.
+    """Everything that is asked of a run. The field that ``find`` names is ignored.
 
-    model: a name of the catalog, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape, empty until one is read.
-    parameters: those typed. mfu: None takes what published runs lead one to expect. mfu_kind: what a entered MFU is of.
-    prices: dollars per accelerator-hour, low and high; None takes the catalog's. attention: how the count by layer
-    takes it. optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of
-    `OWN_POLICY`. layout: one's own, all but its data-parallel degree, which is what the accelerators leave;
-    micro-batches of 0 are those that the batch leaves. own_layout: whether the plan has it; else it has the fastest
-    that is found. software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
-    network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
-    takes the usual ones. batch, constraints: what the fastest layout keeps to. measured: rates of the accelerator;
-    whether and where they count, `core.planning.layout` decides. own_runs: that the same people trained before.
-    maturity: one of `MATURITIES`. within: the bound in the question. limits: what the answer is compared with, and does
-    not depend on. trained: what of the model is. lengths: of the examples that it is trained on.
+    model: a name of the catalog, `TYPED` or `OWN_SHAPE`. shape: the text of a custom shape, empty until one is read.
+    parameters: the entered count. mfu: None for the MFU that published runs predict. mfu_kind: what an entered MFU
+    refers to. prices: dollars per accelerator-hour, low and high; None for the catalog's. attention: how the count by
+    layer counts it. optimizer, policy: of the model states, by name, as in `core.training`; own_policy: the dtypes of
+    `OWN_POLICY`. layout: the custom layout without its data-parallel degree, which follows from the accelerators;
+    micro-batches of 0 follow from the batch. own_layout: whether the plan uses it; otherwise it uses the fastest one.
+    software: training software by name, as in `core.step_time.running`; tuned_by: its tuning level. network: bytes per
+    second of one accelerator between nodes, one way; per_node: accelerators per node; None for the defaults. batch,
+    constraints: constraints on the fastest layout. measured: rates of the accelerator; `core.planning.layout` decides
+    whether and where they are used. own_runs: earlier runs of the same team. maturity: one of `MATURITIES`. within: the
+    limit of the question. limits: limits that the result is compared with and does not depend on. trained: which part
+    of the model is trained. lengths: of its examples.
     """
 
     find: Find = "time"
@@ -372,14 +377,14 @@ class Plan:
 
     @property
     def device(self) -> Accelerator:
-        """The accelerator, in nodes of as many as the plan says."""
+        """The accelerator, with the node size that the plan sets."""
         if self.per_node is None:
             return find_accelerator(self.accelerator)
         return find_in_nodes(self.accelerator, self.per_node)
 
     @property
     def typed_mfu(self) -> Interval | None:
-        """The MFU as entered; None if it is asked for, or where steps and published runs say it."""
+        """The MFU as entered; None if the plan solves for it or predicts it."""
         return None if self.find == "MFU" else self.mfu
 
     @property
@@ -410,12 +415,12 @@ class Plan:
 
     @property
     def catalog_model(self) -> CatalogModel | None:
-        """The model whose layers are known; None if only a number of parameters is, or is asked for."""
+        """The model if its layers are known; None for a parameter count, or if the plan solves for parameters."""
         return known_model(self.find, self.model, self.shape)
 
     @property
     def lacks_model(self) -> bool:
-        """Whether it is of an own shape, and none has been read."""
+        """Whether the plan uses a custom config.json that has not been read."""
         return self.model == OWN_SHAPE and not self.shape and self.find != "parameters"
 
     def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
@@ -424,7 +429,7 @@ class Plan:
 
     @property
     def peak_dtype(self) -> str:
-        """The dtype whose dense peak counts: the one asked for where the accelerator has it."""
+        """The dtype whose dense peak MFU refers to: the selected one if the accelerator has it."""
         return self.device.usable(self.dtype)
 
     @property
@@ -438,7 +443,7 @@ class Plan:
         return self.price_range[1] == 0
 
     def on_accelerator(self, accelerator: str) -> Plan:
-        """Return the plan on another accelerator, without what was entered for its own."""
+        """Return the plan on another accelerator, without values that were entered for the current one."""
         if accelerator == self.accelerator:
             return self
         return replace(self, accelerator=accelerator, prices=None, network=None, per_node=None, maturity=BY_AGE)

@@ -96,7 +96,7 @@ class ClusterResult:
 
 
 def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
-    """Return the plan on clusters from an eighth to eight times as large, with the same batch, if it fits there."""
+    """Return the plan on clusters from an eighth to eight times the size, with the same batch, where it fits."""
     here, node, most = whole_accelerators(plan.accelerators), plan.device.node_size, limit("accelerators")
     sizes = {here}
     for step in range(-_OCTAVES * _EACH, _OCTAVES * _EACH + 1):
@@ -147,5 +147,5 @@ def layout_texts(layout: Layout) -> dict[str, str]:
 
 
 def made_own(plan: Plan, layout: Layout) -> dict[str, str]:
-    """Return the texts that make the plan's layout a custom one, so that parts of it can be changed."""
+    """Return the texts that turn the plan's layout into a custom one, so that its parts can be changed."""
     return {} if plan.own_layout else layout_texts(layout)

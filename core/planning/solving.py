@@ -82,9 +82,9 @@ def untrainable(plan: Plan) -> BudgetError | None:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """All that a plan's hours follow from, with any parameters, those that work on each token, and accelerators.
+    """Inputs of a plan's hours, for any number of active parameters and accelerators.
 
-    model: whose layers are counted; None if only parameters are known.
+    model: the model whose layers are counted; None if only a parameter count is known.
     """
 
     plan: Plan
@@ -102,14 +102,14 @@ class Terms:
 
     @cached_property
     def has_step_estimate(self) -> bool:
-        """Whether the time of a step can be estimated; else the best matmul stands for it."""
+        """Whether the step time can be estimated; otherwise the best matmul rate is used instead."""
         if self.model and not self.model.laid_out:
             return False
         return estimable_request(self.plan) is not None
 
     @cached_property
     def work_share(self) -> float:
-        """FLOPs of a step over those of one that trains everything; 1 if what the plan trains cannot be."""
+        """FLOPs of a step divided by those of full training; 1 if this model cannot be partly trained."""
         if not self.plan.trained.everything:
             with suppress(BudgetError, LayoutError, SpecError):
                 request = search_request(self.plan)
@@ -117,12 +117,12 @@ class Terms:
         return 1.0
 
     def stored(self, parameters: float) -> float:
-        """Return parameters that are stored, all experts included, where ``parameters`` work on each token."""
+        """Return the stored parameters, all experts included, for a number of active ``parameters``."""
         return parameters * (self.model.parameters / self.model.active) if self.model else parameters
 
     def found(self, parameters: float, count: float) -> FoundLayout | None:
-        """Return the layout that trains so many parameters on so many accelerators; None if no step is timed, or no
-        layout keeps to the constraints."""
+        """Return the layout for these parameters and accelerators; None if no step is timed, or no layout meets the
+        constraints."""
         if not self.has_step_estimate:
             return None
         return found_layout(resolved_plan(self.plan, max(1.0, self.stored(parameters)), count))
@@ -161,7 +161,7 @@ class Terms:
 
     @cached_property
     def shares(self) -> Shares:
-        """What published runs, and the plan's own, reach of their steps."""
+        """Run efficiencies of published runs and of the plan's custom runs."""
         own = [self._own_share(run) for run in self.plan.own_runs]
         return published_shares(self.has_step_estimate, self.new_hardware).given(own)
 
@@ -203,7 +203,7 @@ class Terms:
         return self.plan.find != "time" and self.plan.within.in_money
 
     def per_parameter(self, parameters: float) -> float:
-        """Return FLOPs of a token for each parameter: of those products that are computed."""
+        """Return the training FLOPs per token and parameter, counting only the matmuls that run."""
         return float(self.token_work.per_parameter(parameters)) * self.work_share
 
     def _by_counted(self, mfu: float, parameters: float) -> float:
@@ -250,10 +250,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class SolvedRun:
-    """A run at one end of its range; what is asked for is found in it.
+    """Run at one end of its range, with the solved quantity filled in.
 
-    parameters: those that work on each token. mfu: over all hours. price: dollars per accelerator-hour. allowed_days,
-    allowed_dollars: what the run may take at most, NaN if nothing is said.
+    parameters: active parameters. mfu: end-to-end MFU. price: dollars per accelerator-hour. allowed_days,
+    allowed_dollars: limits of the question, NaN without one.
     """
 
     end: int
@@ -274,7 +274,7 @@ class SolvedRun:
 
 
 def solve(terms: Terms, end: int) -> SolvedRun:
-    """Return the run that a plan asks for at one end of its range, with what is asked for filled in."""
+    """Return the run at one end of its range, with the quantity that the plan solves for."""
     plan, model = terms.plan, terms.model
     run = SolvedRun(
         end=end,
@@ -310,10 +310,10 @@ def prices_of(plan: Plan) -> tuple[float, float, float]:
 
 
 def allocation_unit(plan: Plan, needed: float) -> int:
-    """Return how many accelerators come at a time where so many are needed: whole nodes, single ones inside of the
-    first.
+    """Return the step by which the number of accelerators grows: whole nodes, or single ones inside the first node.
 
-    Under a custom layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
+    In a custom layout, it is a model replica, because part of a replica is of no use; whole nodes if one divides the
+    other.
     """
     node, copy = plan.device.node_size, copy_size(plan)
     if needed <= node:

@@ -76,7 +76,7 @@ def trl(h: MemoryEstimate) -> Launch:
 
 
 def cannot_run(*notes: Message) -> Launch:
-    """Return no settings, and the reason."""
+    """Return a launch without settings, with the reasons."""
     return Launch(TRL, "bash", "", notes, SOURCE)
 
 

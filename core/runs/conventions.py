@@ -102,7 +102,7 @@ class TokenWork:
         )
 
     def explain(self, params: float) -> list[Explanation]:
-        """Return the steps from 6 to what long sequences take; none where it stays 6."""
+        """Return the steps from 6 to the FLOPs of long sequences; empty if it stays 6."""
         if not self.long:
             return []
         steps = [

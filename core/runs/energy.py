@@ -176,8 +176,10 @@ def carbon(energy: float, intensity: float) -> float:
 
 
 def drawn_power(device: Accelerator, share: float | None) -> tuple[float, float]:
-    """Return the watts of an accelerator and the share of them drawn on average: a typed one is of its own power limit,
-    and without any the published one of its part of the node."""
+    """Return the power of an accelerator in W, and the share drawn on average.
+
+    An entered share refers to its power limit. Without one, it is the published share of its part of the node.
+    """
     if share is not None:
         return device.tdp_watts, share
     node = node_power(device)
@@ -185,7 +187,7 @@ def drawn_power(device: Accelerator, share: float | None) -> tuple[float, float]
 
 
 def most_drawn(device: Accelerator, share: float | None) -> float:
-    """Return watts that an accelerator's part of its node draws at most; what was entered of it, where that is more."""
+    """Return the maximum power in W of an accelerator's part of its node, or the entered power if that is higher."""
     return max(node_power(device).each, device.tdp_watts * (share or 0.0))
 
 

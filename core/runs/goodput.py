@@ -377,7 +377,7 @@ class ClusterGoodput:
 
 @cached("results_kept")
 def most_useful(checkpoint: float, r: Reliability) -> float:
-    """Return accelerators beyond which failures eat more than they add, where each works as fast as any."""
+    """Return the number of accelerators beyond which failures cost more than another accelerator adds."""
     low, high = 0.0, math.log(limit("accelerators"))
     for _ in range(4):
         tried = np.linspace(low, high, 1024)

@@ -198,7 +198,8 @@ def steady_mfus(catalog_name: str) -> tuple[float, ...]:
 
 
 def datasheet_peak(run: PublishedRun) -> float:
-    """Return dense peak the run is compared with: bf16, or fp16 where it trained in that; NaN when unknown."""
+    """Return the dense peak in FLOP/s with which the run is compared: bf16, or fp16 if it trained in that; NaN if
+    unknown."""
     return find(run.accelerator).peak("fp16" if run.precision == "fp16" else "bf16")
 
 
@@ -231,7 +232,7 @@ class Comparison:
 
 
 def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) -> Comparison:
-    """Hold ``run`` of ``model`` against 6ND at ``mfu``; ``seq_len`` serves where the run's own is not published.
+    """Compare ``run`` of ``model`` with 6ND at ``mfu``; ``seq_len`` applies if the run's own is not published.
 
     Raises ``ValueError`` for a run without known hours.
     """
@@ -313,7 +314,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A published row that is no evidence, and why."""
+    """Published row that is excluded as evidence, with the reason."""
 
     run: PublishedRun
     reason: str
@@ -327,14 +328,14 @@ _SLIGHT = 0.1
 
 
 def width_of(precision: str) -> Width:
-    """Return the class of a row's precision column."""
+    """Return the matmul width of a row's precision column."""
     if "fp4" in precision:
         return "4-bit"
     return "8-bit" if "fp8" in precision and "storage" not in precision else "16-bit"
 
 
 def peak_16bit(accelerator: str) -> float:
-    """Return dense 16-bit peak: bf16, or fp16 where there is no bf16."""
+    """Return the dense 16-bit peak in FLOP/s: bf16, or fp16 without bf16."""
     device = find(accelerator)
     bf16 = device.peak("bf16")
     return device.peak("fp16") if math.isnan(bf16) else bf16

@@ -260,7 +260,7 @@ class RunShare:
 
     @property
     def accelerator(self) -> str:
-        """What it ran on."""
+        """Accelerator type of the run."""
         return self.evidence.run.accelerator
 
     @property
@@ -270,12 +270,12 @@ class RunShare:
 
     @property
     def lab(self) -> str:
-        """Who trained it; its model where nobody says."""
+        """Lab that trained the run; its model if the lab is unknown."""
         return lab_of(self.evidence.run)
 
 
 def lab_of(run: PublishedRun) -> str:
-    """Who trained a run; its model where nobody says."""
+    """Return the lab that trained a run; its model if the lab is unknown."""
     return run.lab or run.model
 
 
@@ -312,11 +312,10 @@ class Shares:
         return np.array([self.at(level) for level in RANGE_LEVELS])
 
     def given(self, own: Sequence[float]) -> Shares:
-        """Return what they say of a lab that has runs of its own with these shares: nearer to them, and closer
-        together.
+        """Return the distribution for a lab with known runs: shifted toward their efficiencies, and narrower.
 
-        Shares of labs scatter, and so do one lab's; as of normal distributions, the first counts for less the more runs
-        of the second are known.
+        Labs differ, and so do the runs of one lab. Both are taken as normal distributions, so the other labs count less
+        the more runs of this lab are known.
         """
         if not own:
             return self
@@ -330,7 +329,8 @@ class Shares:
 
 @cached("results_kept")
 def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
-    """Return every whole run that is evidence and whose steps are timed; or every one beside its best matmul."""
+    """Return every whole run that is evidence: those with an estimated step time, or all with their best matmul
+    rate."""
     steps = run_steps()
     runs: list[RunShare] = []
     for row in evidence("whole"):
@@ -342,8 +342,10 @@ def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
 
 
 def factor_of(runs: Sequence[RunShare], holds: Callable[[RunShare], bool]) -> float:
-    """Return the middle share of the runs of which something holds, over that of the others; 1 if fewer than two labs
-    have such, or have others."""
+    """Return the median run efficiency of runs for which ``holds`` is true, divided by that of the others.
+
+    1 if fewer than two labs have runs of either kind.
+    """
     parts = [[run for run in runs if holds(run) == which] for which in (True, False)]
     if min(len({run.lab for run in part}) for part in parts) < 2:
         return 1.0

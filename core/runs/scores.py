@@ -226,9 +226,11 @@ BeyondKind: TypeAlias = Literal["accelerators", "parameters", "tokens", "no run"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """In what a plan lies beyond every published run: more accelerators, parameters or tokens than ``most``, which the
-    run of ``model`` had; an accelerator that no run used, or that is a PCIe card; a width that it has no rate for, or
-    that no run used."""
+    """Ways in which a plan exceeds every published run.
+
+    More accelerators, parameters, or tokens than ``most``, which the run of ``model`` had; an accelerator that no run
+    used, or that is a PCIe card; a matmul width without a rate, or that no run used.
+    """
 
     kind: BeyondKind
     accelerator: str
@@ -245,7 +247,7 @@ def is_proven(accelerator: str) -> bool:
 
 
 def beyond_evidence(plan: RunFeatures) -> tuple[Beyond, ...]:
-    """In what ``plan`` lies beyond every published run; nothing if it does not."""
+    """Return the ways in which ``plan`` exceeds every published run; empty if it does not."""
     device, found = find(plan.accelerator), list[Beyond]()
 
     def add(kind: BeyondKind, value: float = math.nan, most: float = math.nan, model: str = "") -> None:

@@ -133,7 +133,7 @@ def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: 
 def trainer(
     policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str, *, paged: bool = False
 ) -> Precision:
-    """Return the types of transformers' Trainer and of the plan, of the weights that are updated and of matmuls.
+    """Return the dtypes of transformers' Trainer compared with the plan's, for trained weights and matmuls.
 
     paged: whether bitsandbytes stores the optimizer state, which is fp32 unless quantized.
     """

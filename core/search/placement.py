@@ -47,7 +47,7 @@ class ParallelGroup:
 
     @property
     def inside(self) -> bool:
-        """Whether it stays on the links of one node."""
+        """Whether the group stays on the links of one node."""
         return self.nodes == 1
 
 

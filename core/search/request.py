@@ -41,7 +41,7 @@ class Range:
 
     @property
     def free(self) -> bool:
-        """Whether it allows every degree."""
+        """Whether the range allows every degree."""
         return self.low <= 1 and self.high is None
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Range:
         return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
 
     def includes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which of the values lie in it."""
+        """Return which of the values are in the range."""
         return (values >= self.low) & (values <= (np.inf if self.high is None else self.high))
 
 
@@ -88,7 +88,7 @@ class Constraints:
 
     @property
     def one_layout(self) -> bool:
-        """Whether they leave one layout alone, which is timed whether it fits or not."""
+        """Whether the constraints leave a single layout, which is timed whether it fits or not."""
         return all(isinstance(pin, int) for pin in (self.tensor, self.zero, self.shard_group, self.sequence_parallel))
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
@@ -110,13 +110,14 @@ class Constraints:
         return self.tensor_in_node and (pin is None or (isinstance(pin, Range) and pin.low <= 1))
 
     def choices(self, field: str, values: Any) -> npt.NDArray[np.int64]:
-        """Return those of the values that a field may take."""
+        """Return the values that a field may take."""
         values = np.asarray(values, dtype=np.int64)
         return values[self.allowed(field, values)]
 
 
 def only(layout: Layout) -> Constraints:
-    """Return what leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
+    """Return constraints that allow only ``layout``, with free data-parallel ranks, and free micro-batches if they are
+    0."""
     degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
     kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
     pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
@@ -137,7 +138,7 @@ which no search tries."""
 
 
 def with_fsdp(pins: Constraints) -> Constraints:
-    """Return the same constraints, and those of `FSDP` where a field is free."""
+    """Return the constraints with those of `FSDP` added for free fields."""
     free = {name: pin for name, pin in FSDP.items() if is_free(getattr(pins, name))}
     return replace(pins, **free)  # pyright: ignore[reportArgumentType]
 
@@ -148,10 +149,10 @@ def is_free(pin: Pin) -> bool:
 
 
 class SpaceError(LayoutError):
-    """A space of more plans than are searched.
+    """A search space with more layouts than are searched.
 
-    count: plans in it, or the least that are known to be. most: those that are searched at once. field: the choice
-    whose pinning would leave the fewest for certain. left: how many it leaves at most.
+    count: number of layouts, or a lower bound. most: the maximum. field: the field that leaves the fewest layouts if it
+    is pinned. left: upper bound on these.
     """
 
     def __init__(self, count: int, most: int, field: str, left: int) -> None:
@@ -219,7 +220,7 @@ class Columns:
         return Layout(*(int(getattr(self.layout, field.name)[place]) for field in fields(Layout)))
 
     def fastest(self, slower: float, most: int) -> Columns:
-        """At most so many, evenly from the fastest to those of ``slower`` times its pace."""
+        """Return at most ``most`` layouts, evenly spaced from the fastest to ``slower`` times its step time."""
         inside = np.flatnonzero(self.pace <= slower * self.pace[:1])
         places = inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(np.intp)]
         layout = Layout(*(getattr(self.layout, field.name)[places] for field in fields(Layout)))
@@ -294,12 +295,12 @@ class SearchRequest:
         check_peak(self.cluster.accelerator, self.running.dtype)
 
     def on(self, accelerators: int) -> SearchRequest:
-        """Return the same on so many accelerators."""
+        """Return the request for another number of accelerators."""
         return replace(self, cluster=replace(self.cluster, count=accelerators))
 
     @property
     def timed_length(self) -> int:
-        """Tokens of a sequence on average: what a step takes, and what it trains."""
+        """Mean tokens per sequence, which determine step time and trained tokens."""
         return self.mean_length or self.seq_len
 
     @property
@@ -352,7 +353,7 @@ class SearchRequest:
         return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
 
     def memory(self, layout: Layout, stage: int | None = None) -> DeviceMemory:
-        """Return the same by class; or what an accelerator of one pipeline stage holds."""
+        """Return the memory by class; optionally that of an accelerator in one pipeline stage."""
         return self._setup.account(layout, stage=stage)
 
     def step(self, layout: Layout) -> StepTime:
@@ -369,7 +370,7 @@ class SearchRequest:
         )
 
     def known(self, layout: Layout) -> None:
-        """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""
+        """Raise `BudgetError` if a peak or a bandwidth that the given layout needs is unknown."""
         step_time(
             self.spec,
             self.cluster,
@@ -383,8 +384,7 @@ class SearchRequest:
         )
 
     def mfu(self, tokens: float, seconds: float) -> float:
-        """Return the share of the dense peak that the model FLOPs of so many tokens in so many seconds are; NaN if
-        unknown."""
+        """Return the MFU of a number of tokens in a number of seconds, relative to the dense peak; NaN if unknown."""
         device = self.cluster.accelerator
         flop = float(flops_per_token(self.spec, self.timed_length, "causal").training) * tokens
         flop *= self.work_share_of(self.spec)

@@ -47,8 +47,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A revision: when it was made, by whom, and what it changed; nothing in the first. whole: whether all of its row
-    could be read."""
+    """A revision: when it was made, by whom, and what it changed; nothing in the first. whole: whether its row could be
+    read."""
 
     revision: int
     when: datetime

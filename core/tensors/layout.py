@@ -21,7 +21,7 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 
 @dataclass(frozen=True, slots=True)
 class StrideRun:
-    """Neighboring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
+    """Neighboring dimensions ``first`` to ``last`` that one stride covers: ``numel`` steps of ``stride``."""
 
     first: int
     last: int
@@ -95,7 +95,7 @@ class TensorLayout:
         return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
 
     def permuted(self, order: Sequence[int]) -> TensorLayout:
-        """Return the same cells with the dimensions in another order."""
+        """Return the layout with its dimensions in another order."""
         return TensorLayout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
 
     def cell(self, *index: int) -> int:

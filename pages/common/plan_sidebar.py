@@ -332,11 +332,7 @@ def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
 
 
 def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | None:
-    """Return what can be done with the plan of ``texts``; the current preset, each of which names every field of a
-    plan.
-
-    kind: what “Save” keeps: the plan, or the decision of the whole page.
-    """
+    """Draw the actions for the plan of ``texts``, and return its current preset."""
     now = page_run()
     inputs = now.inputs
     saved = take_up_held(inputs, kind)
@@ -387,8 +383,7 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
 
 def draw_limits(inputs: Inputs) -> None:
-    """Draw the line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that
-    other accelerators may keep, or asks how many it needs, the way to them."""
+    """Draw the limits under an answer, with a link to Decide if other accelerators may meet a missed limit."""
     asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
     with suppress(BudgetError):
         a = estimate((plan_of if asks else plan_as_given)(inputs.reading))

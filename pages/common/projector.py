@@ -79,7 +79,7 @@ def begin() -> None:
 
 
 def part_shown(page: PageSpec) -> str:
-    """Return the key of the part that a link names or the page opens with; empty for the page as a whole."""
+    """Return the key of the part that a link names or the page opens with; empty for the whole page."""
     part = st.query_params.get(LANDS_AT, "")
     is_part = part.startswith(f"{page.prefix}_") and _PART.fullmatch(part) and page is not GLOSSARY
     return part if is_part else f"{page.prefix}_long" if page is HOME else ""

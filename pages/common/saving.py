@@ -47,12 +47,12 @@ _ENTRY = "plan:entry"
 
 
 def held(kind: EntryKind = "plan") -> Held:
-    """Return the saved plan or decision that one works on."""
+    """Return the saved plan or decision that is open for changes."""
     return st.session_state.get(HELD[kind])
 
 
 def hold(saved: Held, kind: EntryKind = "plan") -> None:
-    """Work on this saved plan or decision from now on, or on none, also where the page is loaded again."""
+    """Open this saved plan or decision for changes, or none, also after the page is reloaded."""
     st.session_state[HELD[kind]] = saved
     if saved:
         st.query_params.update({ID: saved[0], REVISION: str(saved[1])})
@@ -102,7 +102,7 @@ def _entry_of(saved: tuple[str, int]) -> Entry | None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Say what the database rejects within, in the place where it is asked."""
+    """Show errors of the database in place of the part that raised them."""
     try:
         yield
     except StoreError as problem:

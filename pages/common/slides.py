@@ -160,7 +160,7 @@ def typed_plan(inputs: Inputs) -> dict[str, str]:
 
 
 def offer_return(inputs: Inputs) -> None:
-    """Let the switch return to the slide of this page that was left, unless its inputs have changed since."""
+    """Let the switch return to the slide of this page that was left, unless its inputs have changed since then."""
 
     def resume() -> None:
         here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, {}))
@@ -237,7 +237,7 @@ class DeckSlide:
 
     @property
     def bar_html(self) -> str:
-        """Return the rest of the bar, with the question that covers the page at first."""
+        """HTML of the rest of the bar, with the question that covers the page at first."""
         slide, count = lecture_slides()[self.here - 1], len(lecture_slides())
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
         ways = [

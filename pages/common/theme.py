@@ -57,7 +57,7 @@ def projecting() -> bool:
 
 
 def in_link() -> dict[str, str]:
-    """Return what a link carries of it."""
+    """Return the part of a link that carries the projector mode."""
     return {PROJECTOR: "true"} if projecting() else {}
 
 

@@ -21,7 +21,7 @@ _REFUSAL = "measure:refusal"
 
 
 class Keeper:
-    """Saves what was measured in this process once it has ended. problem: why the last one was not saved."""
+    """Saves a measurement of this process after it ends. problem: the reason why the last one was not saved."""
 
     problem = ""
 
@@ -118,7 +118,7 @@ def _draw_running(runner: Runner, now: Snapshot, *, own: bool) -> None:
 
 
 def draw_ended(runner: Runner) -> None:
-    """Say how this user's last measurement ended, where it did not finish."""
+    """Show how this user's last measurement ended if it did not complete."""
     own = runner.own(visitor())
     if own and (ended := text.ended_text(own.record, items(own.record.programme))):
         kind, lines = ended

@@ -59,7 +59,7 @@ def answered() -> int:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let no other change interrupt the script inside: what belongs together is done whole."""
+    """Keep other changes from interrupting the script inside, so that related changes are complete."""
     before = _WHOLE.set(True)
     try:
         yield

@@ -130,7 +130,7 @@ class TensorInputs(Inputs):
             self.type_in(code[: limit("expression_chars")])
 
     def program(self) -> tuple[object, ...]:
-        """Return what stands in the first row, as entered."""
+        """Return the code as entered."""
         return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 

@@ -59,6 +59,5 @@ def encode(event: Event) -> str:
 
 
 def decode(line: bytes) -> Event | None:
-    """Return the event on one line, None when it is anything else: whatever a library prints lands on the same
-    output."""
+    """Return the event of one line; None for any other line that a library prints to the same output."""
     return decoded(_EVENTS, line)

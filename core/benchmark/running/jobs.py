@@ -27,8 +27,11 @@ def worker_command(programme: Programme) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job at one moment. record: what it has found so far. place: in the queue, 1 for the next, 0 when it is not in
-    the queue or waits for another server of this machine."""
+    """State of a job at one moment.
+
+    record: what it has found so far. place: its place in the queue, 1 for the next; 0 if it is not in the queue or
+    waits for another server of this machine.
+    """
 
     record: Record
     place: int

@@ -58,8 +58,8 @@ def _gpu_state(uuid: str) -> State:
 
 
 def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """Return the first CUDA device, its timer and facts. Raises what torch raises without one, exits where it has no
-    room."""
+    """Return the first CUDA device, its timer, and its facts. Raises torch's error without one; exits if memory is too
+    small."""
     place = "cuda:0"
     properties = torch.cuda.get_device_properties(place)
     uuid = str(getattr(properties, "uuid", ""))
@@ -89,7 +89,8 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
 
 
 def step_aside() -> None:
-    """Let the server's users go before: on a CPU they wait for the same cores. Alone it is as fast as ever."""
+    """Lower the priority of this process, because a measurement of the CPU competes with the server for the same
+    cores."""
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICE)
     with contextlib.suppress(OSError):  # Linux weighs sessions before processes, and this one is a session of its own

@@ -85,9 +85,10 @@ def _shape(programme: Programme) -> tuple[int, ...]:
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """Return the back end on random data, checked against float64 on some rows. Raises `RefusedError` if it is wrong.
+    """Return the attention backend on random data, with some rows checked against float64. Raises `RefusedError` if
+    wrong.
 
-    A back end that does not take the shape raises what torch raises, with the reasons that torch warns of.
+    A backend that rejects the shape raises torch's error, with the reasons from torch's warnings.
     """
     torch, how, shape = bench.torch, format_of(bench), item.shape
     batch, heads, kv_heads, length, width = shape

@@ -76,7 +76,7 @@ class SkippedError(Exception):
 
 
 class RefusedError(Exception):
-    """The library's result is wrong, or not what was asked for."""
+    """The library rejects the item, or its result is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PreparedItem:
 
 
 def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: Report) -> Outcome:
-    """Make an item ready and time it. Whatever the library rejects comes back in its own words."""
+    """Prepare an item and time it. A rejection by the library keeps the words of the library."""
     try:
         report(0.0)
         run = make()
@@ -122,7 +122,7 @@ def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: 
 
 
 def warm_up_s(seconds: float) -> float:
-    """Return the seconds of untimed runs before so many timed ones: caches fill, clocks rise."""
+    """Return the seconds of untimed runs before ``seconds`` of timed runs, in which caches fill and clocks rise."""
     return min(max(seconds / 4, 0.05), 2.0)
 
 

@@ -104,7 +104,8 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
 
 
 def kept_bytes(shape: LayerShape, how: Format) -> float:
-    """Return the bytes of activations that the step needs at most: what is kept, and as much again at work."""
+    """Return an upper bound on the bytes of activations of a step: the saved ones, and the same again as temporary
+    memory."""
     heads = (shape.heads + shape.kv_heads) * shape.head_dim
     return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
 

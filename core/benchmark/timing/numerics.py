@@ -68,7 +68,10 @@ NUMERICS: Mapping[str, Numeric] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelOperand:
-    """A matrix as a kernel takes it. scales: None without any. restored: what some of its rows stand for, float32."""
+    """Operand of a matmul in the form that a kernel accepts.
+
+    scales: None if it has none. restored: float32 values of some of its rows.
+    """
 
     data: Any
     scales: Any

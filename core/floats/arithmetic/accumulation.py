@@ -221,7 +221,7 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
 
 
 def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, float] | None:
-    """Start and addend as the format stores them, where that makes its exact sum another; else None."""
+    """Return start and addend as the format stores them, if these change the exact sum; otherwise None."""
     first = float(run.sums[0])
     if not (math.isfinite(first) and math.isfinite(run.addend) and run.addend):
         return None

@@ -79,11 +79,11 @@ def total_error(inherited: float, rounding: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The error of a result, in two parts that add up to result − wanted.
+    """Error of a result in two parts that add up to result − wanted.
 
-    wanted: the exact result of the numbers typed. inherited: that of the stored ones minus it. rounding: the result
-    minus that of the stored ones. shares: what each operand's own rounding brings to ``inherited``, to first order;
-    for a sum these add up to it.
+    wanted: the exact result of the entered numbers. inherited: the exact result of the stored operands, minus
+    ``wanted``. rounding: the result, minus the exact result of the stored operands. shares: the contribution of each
+    operand's rounding to ``inherited``, to first order; for a sum these add up to it.
     """
 
     wanted: Fraction
@@ -153,8 +153,8 @@ def _errors(operator: Operator, typed: Sequence[Typed], operation: FloatOperatio
 
 
 def multiply_then_add(done: TypedOperation) -> tuple[FloatOperation, FloatOperation] | None:
-    """Return what a fused multiply-add comes to in two operations, the product rounded before it is added; else
-    None."""
+    """Return a fused multiply-add as two operations, with the product rounded before the sum; None for other
+    operations."""
     operation = done.operation
     if operation.operator != "fma":
         return None

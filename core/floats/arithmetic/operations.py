@@ -339,7 +339,7 @@ def _lie(operand: Operand, low: int) -> int:
 
 
 def cut_exact(value: Fraction, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Cut | None:
-    """Return any exact number cut at the last place of ``fmt``; None for 0 and where the format has no such bits."""
+    """Return an exact number cut at the last place of ``fmt``; None for 0, and if the format has no such bits."""
     if value == 0 or (value < 0 and not fmt.signed) or (not fmt.gradual and abs(value) < fmt.min_subnormal):
         return None
     last = max(floor_log2(abs(value)), fmt.emin) - fmt.fraction_bits
@@ -381,7 +381,8 @@ def overflows(cut: Cut, fmt: FloatFormat) -> bool:
 
 
 def goes_up(odd: int, guard: int, round_: int, sticky: int, rounding: Rounding, *, negative: bool) -> bool:
-    """Return what the last kept bit and the three bits after it decide, in every mode but the stochastic one."""
+    """Return whether the magnitude rounds up, from the last kept bit and the three bits after it; not for stochastic
+    rounding."""
     if rounding == "nearest_even":
         return bool(guard and (round_ or sticky or odd))
     if rounding == "nearest_away":

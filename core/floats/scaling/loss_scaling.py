@@ -169,10 +169,10 @@ class Followed:
 
 
 def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Return the scale in use at each step, and which steps overflow at it, as torch.amp.GradScaler follows them.
+    """Return the scale at each step, and which steps overflow at it, as torch.amp.GradScaler does.
 
-    The scale is a float32; it does not grow into infinity. Sources: torch, aten/src/ATen/native/cuda/AmpKernels.cu; for
-    least and hysteresis Megatron-LM, megatron/core/optimizer/grad_scaler.py.
+    The scale is a float32 and does not grow to infinity. Sources: torch, aten/src/ATen/native/cuda/AmpKernels.cu; for
+    the minimum and hysteresis, Megatron-LM, megatron/core/optimizer/grad_scaler.py.
     """
     scales, skipped = np.empty(steps), np.zeros(steps, dtype=np.bool_)
     scale, good, left = float(np.float32(scaler.initial)), 0, scaler.hysteresis

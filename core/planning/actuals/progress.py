@@ -67,14 +67,14 @@ class Gap:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JobProgress:
-    """A job compared with its plan. Days count from its start; paces in tokens per day.
+    """Progress of a running job compared with its plan. Days count from the job's start, and speeds are tokens per day.
 
-    planned: days of the whole run. steps_days: of its steps alone. deadline: NaN for none. steady: the pace at which
-    half of all tokens were trained, or that of the median step. recent: of the last quarter, at most 0 if nothing was
-    gained. pace: at which it is taken to go on, the steady one where steps were printed, whose first ones are slow,
-    else the overall. ends: first and last day at which it ends, at that and the recent pace; infinite if it stands
-    still. repeated: tokens trained twice. lead: days before the first row. own: the job as a run of one's own, None if
-    it is too short; why: what is wrong with it as one.
+    planned: planned end-to-end days. steps_days: planned steady-state days. deadline: NaN without one. steady: speed at
+    which half of all tokens were trained, or that of the median step. recent: speed in the last quarter, at most 0
+    without progress. pace: speed used for the projection: ``steady`` if the log has step times, because their first
+    steps are slow, else the overall speed. ends: first and last projected day of the end, at ``pace`` and at
+    ``recent``; infinite without progress. repeated: tokens trained twice. lead: days before the first row. own: the job
+    as a custom run, None if it is too short. why: the problem with that run.
     """
 
     log: LoggedRun
@@ -140,9 +140,9 @@ def tokens_each(log: LoggedRun, plan: Plan) -> float:
 
 
 def progress(log: LoggedRun, a: PlanEstimate) -> JobProgress:
-    """Return what a log says of the plan of ``a``, whose whole run may take the days of its range.
+    """Return the progress that a log shows, compared with the range of days of the plan of ``a``.
 
-    Raises `BudgetError` where the plan's batch makes more tokens of its steps than there are.
+    Raises `BudgetError` if the steps of the log, at the plan's batch, are more tokens than the plan has.
     """
     plan = plan_as_answered(a)
     whole = a if a.find == "time" else estimate(plan)

@@ -53,13 +53,16 @@ class Entry:
 
     @cached_property
     def answer(self) -> PlanEstimate:
-        """What the plan comes to. Raises `BudgetError` where it has no answer."""
+        """Result of the plan. Raises `BudgetError` if it has none."""
         return estimate(plan_of(self.reading))
 
 
 def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
-    """Return a plan of ``texts`` by id, or a decision: those of no field of its form are left aside, missing ones are
-    defaults, and those that others decide are what these say."""
+    """Return a plan or a decision from texts by field id.
+
+    Unknown ids are ignored, missing fields have their defaults, and fields that follow from others get the derived
+    text.
+    """
     texts = {**texts, **FORMS[kind].imply(texts)}
     own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}
     reading = FORMS[kind].parse(own_texts)
@@ -151,7 +154,7 @@ _MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024"}
 
 
 def examples() -> tuple[Entry, ...]:
-    """Return one model, trained on as many accelerators of three kinds."""
+    """Return plans of one model on the same number of three accelerator types."""
     return tuple(
         entry_of(f"70B on {gpu.removesuffix(' SXM')}", {**_MODEL, "gpu": gpu})
         for gpu in ("H100 SXM", "H200 SXM", "B200")

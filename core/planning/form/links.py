@@ -29,8 +29,8 @@ def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
-    """Return the time in which a number of accelerators is found, as the plan's deadline; empty if none is asked
-    for."""
+    """Return the time limit within which accelerators are solved for, as the plan's deadline; empty for other
+    questions."""
     if reading.values[FIND.id] != "accelerators":
         return {}
     return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
@@ -66,7 +66,7 @@ def _in_full(number: float, unit: str) -> str:
 
 
 def solved_texts(a: PlanEstimate) -> dict[str, str]:
-    """Return the texts of the fields whose place an answer takes, with what was found in them."""
+    """Return the texts of the fields that are solved for, with the results."""
     match a.find:
         case "accelerators":
             return {COUNT.id: f"{a.count:,}"}

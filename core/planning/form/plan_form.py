@@ -215,7 +215,7 @@ def plan_form(
     imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {},
     gone: frozenset[str] = frozenset(),
 ) -> Form:
-    """Return a form over the fields of a plan, and ``others`` of its own, with what older texts imply of these."""
+    """Return a form of the plan's fields and the given ``others``, with what older texts imply for them."""
 
     def implied(texts: Mapping[str, str]) -> Mapping[str, str]:
         return {**implied_layout(texts), **imply(texts)}
@@ -318,7 +318,7 @@ def plan_of(reading: ParsedForm) -> Plan:
 
 
 def plan_as_given(reading: ParsedForm) -> Plan:
-    """Return the plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
+    """Return the plan with the model, parameters, and accelerators that the form names, without solving."""
     return replace(plan_of(reading), find="time")
 
 
@@ -336,6 +336,8 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 
 
 def complete_presets(presets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Return presets with every field of a plan, so that nothing of another one stays where one is taken up; those that
-    a preset does not name are as plans begin."""
+    """Return presets with every field of a plan, so that no field of another preset remains after one is selected.
+
+    Fields that a preset does not name have their defaults.
+    """
     return {name: {**preset, **PLAN_FORM.parse(preset).texts} for name, preset in presets.items()}

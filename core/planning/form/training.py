@@ -58,8 +58,7 @@ OWN_FIELDS: Mapping[str, Field] = {
 
 
 def own_of(values: Mapping[str, Any]) -> OwnPolicy:
-    """Return the types of one's own that the values of a form describe; the usual ones where a named precision is
-    chosen."""
+    """Return the custom precision that the form's values describe; the default one if a named precision is selected."""
     if values[POLICY.id] != OWN_POLICY:
         return _USUAL
     chosen = {name: values[field.id] for name, field in OWN_FIELDS.items()}
@@ -68,7 +67,7 @@ def own_of(values: Mapping[str, Any]) -> OwnPolicy:
 
 
 def derived_texts(values: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the texts of the types where a named precision decides them, so that one's own begins with them."""
+    """Return the texts of the dtypes that a named precision implies, from which a custom precision starts."""
     return {} if values[POLICY.id] == OWN_POLICY else _texts(values[POLICY.id], values["opt"])
 
 

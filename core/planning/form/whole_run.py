@@ -120,7 +120,8 @@ _UNSAID = re.compile(r"[^A-Za-z0-9 .,:+/()-]")
 
 
 def origin_text(device: str, day: str) -> str:
-    """Return the origin of rates as text, ``H100 80GB HBM3, 22 Nov 2026``: a device as it calls itself, and a day."""
+    """Return the origin of rates as text, such as ``H100 80GB HBM3, 22 Nov 2026``: the device's own name, and a
+    date."""
     named = " ".join(_UNSAID.sub(" ", device.replace("NVIDIA", "")).replace(",", " ").split())
     return f"{named[: limit('rates_origin') - len(day) - 2].rstrip()}, {day}"
 

@@ -43,7 +43,7 @@ _AHEAD = 2
 
 @contextmanager
 def connected(address: str) -> Generator[Any]:
-    """Yield a client of the scheduler at ``address``. Raises `StudyError` where none answers or none works."""
+    """Yield a client of the scheduler at ``address``. Raises `StudyError` if none answers, or none has workers."""
     try:
         with distributed.Client(address, timeout=_CONNECT_S, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=_CONNECT_S)
@@ -59,7 +59,7 @@ def connected(address: str) -> Generator[Any]:
 
 @contextmanager
 def embedded(workers: int) -> Generator[Any]:
-    """Yield a client of so many processes on this machine, which end with it."""
+    """Yield a client of ``workers`` processes on this machine, which end with it."""
     with ExitStack() as closing:
         # A process that ends is started anew; without this, one that is missing at the wrong moment is not.
         closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))

@@ -127,7 +127,7 @@ def _order(seed: int) -> tuple[QuizItem, ...]:
 
 
 def ask(item: QuizItem, number: int = 0, seed: int = 0) -> Question:
-    """Return the question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
+    """Return the question about ``item``. number, seed: the order of the options."""
     rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
     asking = _Asking(item, item.run(), rng)
     if item.category == "alias":

@@ -29,9 +29,9 @@ _ELLIPSIS = "…"
 
 @dataclass(frozen=True, slots=True)
 class NamedAxis:
-    """One elementary axis: its name as entered (``…0`` for the first that an ellipsis stands for) and its size.
+    """One elementary axis: its name as entered (``…0`` for the first that an ellipsis replaces) and its size.
 
-    key: unlike the name unique also among axes given as numbers.
+    key: unlike the name, also unique among axes given as numbers.
     """
 
     name: str

@@ -79,7 +79,7 @@ class Recorder(Calls):
         role: str = "",
         gone: Sequence[str] = (),
     ) -> None:
-        """A mark behind a statement that binds names."""
+        """Mark the end of a statement that binds names."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -124,7 +124,7 @@ class Recorder(Calls):
         return number
 
     def turn(self, line: int, ends: bool) -> None:
-        """A mark where an iteration of a loop begins, or behind the loop."""
+        """Mark the start of a loop iteration, or the end of the loop."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -134,7 +134,7 @@ class Recorder(Calls):
             self.since = len(self.rows)
 
     def show(self, line: int, text: str, value: Any) -> None:
-        """A mark around a line that is an expression."""
+        """Mark a line that is an expression."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -154,7 +154,7 @@ class Recorder(Calls):
             self._settle(frame)
 
     def caught(self, name: str) -> None:
-        """A mark at the start of an ``except``."""
+        """Mark the start of an ``except`` block."""
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
             problem = sys.exc_info()[1]
@@ -199,7 +199,7 @@ class Recorder(Calls):
         return holds
 
     def say(self, line: int, text: str, _: int, *values: Any, sep: str = " ", end: str = "\n", **__: Any) -> None:
-        """A mark around ``print``."""
+        """Mark a call of ``print``."""
         with self.torch._C.DisableTorchFunction():
             said = (sep or " ").join(map(self._said, values)) + (end or "")
             self._answered()
@@ -247,7 +247,7 @@ class Recorder(Calls):
         }
 
     def given(self, names: Mapping[str, Any]) -> None:
-        """Rows of the tensors that a program is given; ``x`` is where it starts."""
+        """Report the tensors that a program is given, starting with ``x``."""
         for name, value in sorted(names.items(), key=lambda item: item[0] != "x"):
             for full, tensor in _named_tensors(value, name):
                 kind = "start" if name == "x" and not self.rows else "copy"

@@ -61,7 +61,7 @@ class Known:
         self.found = {key: entry for key, entry in self.found.items() if entry[1] < row}
 
     def living(self) -> Iterator[tuple[Any, int]]:
-        """Every living tensor and its row."""
+        """Yield every living tensor with its row."""
         for ref, row, _ in list(self.found.values()):
             tensor = ref()
             if tensor is not None:
@@ -211,7 +211,7 @@ def numbers(values: list[Any]) -> list[Any]:
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The tensors in arguments or results, in their order."""
+    """Yield the tensors in arguments or results, in order."""
     if hasattr(value, "untyped_storage"):
         yield value
     elif isinstance(value, dict):

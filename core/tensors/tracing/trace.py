@@ -80,7 +80,7 @@ def trace(
     dtype: str = "int64",
     given: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Like `follow`, but raises `ExpressionError` where the program ends before its last line."""
+    """Return the trace of `follow`, but raise `ExpressionError` if the program ends before its last line."""
     result = follow(source, shape, stride, dtype, given)
     if result.unread is not None:
         raise ExpressionError(result.unread.why)

@@ -128,7 +128,7 @@ def headings() -> tuple[Message, ...]:
 
 
 def changed(p: JobProgress) -> list[tuple[str, ...]]:
-    """Return speeds compared with those of the plan, and days lost."""
+    """Return the table of speeds compared with the plan, and of days lost."""
     steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
     of_wall, by_steps = p.log.clock == "wall", len(p.log.rates) > 0
     planned = whole if of_wall and not by_steps else steps
@@ -201,7 +201,7 @@ def read(p: JobProgress) -> list[Message]:
 
 
 def own(p: JobProgress) -> Message:
-    """Return the job as a custom run, in words; else why it is none yet."""
+    """Return the job as a custom run, in words, or the reason why it is not one yet."""
     if p.log.clock != "wall":
         return message("actuals.custom.no_stops")
     if p.why:
@@ -212,7 +212,7 @@ def own(p: JobProgress) -> Message:
 
 
 def with_own_run(p: JobProgress, before: str) -> str:
-    """Return the text of the custom runs with the job among them; as it was where it is already, or is none."""
+    """Return the text of the custom runs with the job added; unchanged if it is already there or is not a valid run."""
     line = own_run_text(p.own) if p.own else ""
     lines = [*before.splitlines(), line] if line and line not in before.splitlines() else before.splitlines()
     return "\n".join(filter(None, lines))

@@ -163,7 +163,7 @@ def _added(stored: Stored) -> Message | str:
 
 
 def as_read(typed: Typed) -> str:
-    """Return a entered number for a sentence; of a code, which format's it is and what it stands for."""
+    """Return an entered number for a sentence; of a code, which format's it is and what it stands for."""
     if typed.code is None:
         return pretty(typed.text)
     sign = "−" * typed.negative

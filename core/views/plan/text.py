@@ -189,8 +189,8 @@ _TIMES = {
 
 
 def rule_of(work_share: float) -> str:
-    """Return the FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over
-    those of one that trains everything."""
+    """Return the rule for FLOPs per token: ``6N``, or less if weights are frozen. work_share: FLOPs relative to full
+    training."""
     return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
 
 
@@ -406,8 +406,10 @@ _OF_ACCELERATOR: Mapping[str, str] = {
 
 
 def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
-    """Return that the MFU that was entered counts for other accelerators too, and what else was entered does not; empty
-    where nothing was."""
+    """Return notices that the entered MFU also applies to other accelerators, and that other entered values do not.
+
+    Empty if nothing was entered.
+    """
     others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
     if not others:
         return ""

@@ -59,7 +59,7 @@ def _where_text(h: MemoryEstimate) -> Message:
 
 
 def where_text(count: int, device: str, idle: int = 0) -> Message:
-    """Return so many accelerators: ``8 × H100 SXM``."""
+    """Return a number of accelerators as text: ``8 × H100 SXM``."""
     if count == 1:
         return message("memory.where.one", device=device)
     if idle:

@@ -27,7 +27,10 @@ def rate_name(rate: ReplacedRate) -> Message:
 
 
 def rates_text(plan: Plan) -> list[Message]:
-    """Return the rates that count and what they replace; why those of another accelerator do not; else nothing."""
+    """Return messages about measured rates: which replace the datasheet, or why those of another accelerator do not.
+
+    Empty without measured rates.
+    """
     origin, device = rates_origin(plan), plan.accelerator
     if origin == "none":
         return []
@@ -54,17 +57,17 @@ def _rate_text(rate: ReplacedRate) -> Message:
 
 
 def change(plan: Plan) -> Message | str:
-    """Return what rates that count change, and what not; empty if none count."""
+    """Return which times the measured rates change; empty if the plan uses none."""
     if rates_origin(plan) not in ("own", "stands in"):
         return ""
     return message("rates.in_all_times" if plan.expects_mfu else "rates.in_steps")
 
 
 def usual_network(plan: Plan) -> str:
-    """Return the bandwidth between nodes of one accelerator that counts where none is entered."""
+    """Return the default network bandwidth of one accelerator."""
     return format_quantity(8 * plan.device.network, "bits_per_s")
 
 
 def usual_node(plan: Plan) -> str:
-    """Return the accelerators of a node where none are entered."""
+    """Return the default number of accelerators per node."""
     return f"{find(plan.accelerator).node_size:,}"

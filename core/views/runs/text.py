@@ -139,7 +139,7 @@ def score_text(score: Score) -> Message:
 
 
 def score_detail(score: Score, own: Score) -> Message:
-    """Return how that was measured. own: the score with one like run of the same lab known."""
+    """Return how the score was measured. own: the score if one similar run of the same lab is known."""
     return message(
         "runs.score.detail",
         runs=float(score.runs),

@@ -107,8 +107,10 @@ def network_note(request: SearchRequest) -> Message | str:
 
 
 def fastest_text(plan: Plan, result: SearchResult, here: LayoutResult) -> Message | str:
-    """Return the fastest layout of the search space, and how far the plan's layout is from it; empty for that layout
-    itself, and where both are about as fast."""
+    """Return the fastest layout of the search space, compared with the plan's layout.
+
+    Empty if they are the same or about as fast.
+    """
     best = result.best
     if best is None or here.layout == best.layout:
         return ""

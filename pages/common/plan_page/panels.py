@@ -25,7 +25,7 @@ def switches(groups: Groups) -> dict[str, Field]:
 def draw_panels(
     inputs: Inputs, groups: Groups, panels: Mapping[str, Callable[[Inputs, Subject], None]], about: Subject
 ) -> None:
-    """Draw every panel under its heading; one that is open shows what ``about`` comes to."""
+    """Draw every panel under its heading. An open panel shows its content for ``about``."""
     for heading, titles in groups.items():
         show.heading(heading)
         for name, title in titles.items():

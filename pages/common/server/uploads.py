@@ -23,9 +23,9 @@ class _FullError(Exception):
 
 
 class Uploads:
-    """ASGI middleware that counts what comes and what is kept, of each session and of all, and rejects what is more.
+    """ASGI middleware that limits uploads, per session and in total, by the bytes received and stored.
 
-    A file whose name cannot be read in the encoding that its sender claims is rejected as well.
+    It also rejects a file whose name cannot be decoded.
     """
 
     def __init__(self, app: ASGIApp) -> None:
