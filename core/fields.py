@@ -156,8 +156,10 @@ def quantity(
     part: str = "",
     help: str = "",
 ) -> Field:
-    """Return a typed quantity (70B, 1.5T, 40%); whole: of things that come one by one. bare_from: a number below it
-    that has no letter lacks that of the default."""
+    """Return a field for a quantity such as 70B, 1.5T, or 40%.
+
+    whole: whether it is a whole number. bare_from: a smaller number without a letter lacks the letter of the default.
+    """
     letter = default.lstrip("0123456789.")
 
     def read(text: str) -> float:
@@ -188,7 +190,7 @@ def optional(
     help: str = "",
     omit_if_empty: bool = False,
 ) -> Field:
-    """Return a field that may stay empty, and then means ``nothing``."""
+    """Return a field that may stay empty and then has the value ``nothing``."""
 
     def take(text: str) -> Any:
         return read(text) if text.strip() else nothing
@@ -200,7 +202,7 @@ def optional(
 
 
 def as_typed(text: str) -> str:
-    """Return what was entered; what it means is found out where it is used."""
+    """Return the text as entered. Its meaning is read where it is used."""
     return text
 
 
@@ -224,8 +226,11 @@ def choice(
     part: str = "",
     help: str = "",
 ) -> Field:
-    """Return one of ``options``, which are their own labels; few: shown side by side. short: labels in a menu, where it
-    has others. why_not: what there is to say about a name that is none of them; empty if nothing is."""
+    """Return a field for one of ``options``, which are also its labels unless ``short`` has others.
+
+    few: whether all options are shown side by side. why_not: returns the reason why a text is not an option; empty for
+    none.
+    """
     names = tuple(options)
 
     def read(text: str) -> str:
@@ -244,7 +249,7 @@ def choice(
 
 
 def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:
-    """On or off."""
+    """Return a field that is on or off."""
 
     def read(text: str) -> bool:
         if text not in ("true", "false"):
@@ -255,7 +260,7 @@ def switch(id: str, label: str, default: bool, *, part: str = "", help: str = ""
 
 
 def slider(id: str, label: str, low: int, high: int, default: int, *, part: str = "", help: str = "") -> Field:
-    """Return a whole number from ``low`` to ``high``."""
+    """Return a field for a whole number from ``low`` to ``high``."""
 
     def read(text: str) -> int:
         digits = text.removeprefix("-")
@@ -296,15 +301,15 @@ class ParsedForm:
 
 @dataclass(frozen=True)
 class Form:
-    """Fields with a version. prefix: of their names in an address, short and never reused.
+    """Fields with a version.
 
-    older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
-    version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
-    imply: texts by id → those that they imply where links and rows are older than a field.
-    shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
-    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: fields that
-    old links may have and that are dropped without a word: ids, or ids with the text that was their default
-    (``id=text``). Empty fields and switches that were off are dropped so in any case.
+    prefix: prefix of their names in an address, short and never reused. older: version → how texts of that version (by
+    id) read in the next one; 0 is for addresses without a version, which may contain retired names. derive: values →
+    texts of fields that follow from others. imply: texts by id → texts that they imply in links and rows that are older
+    than a field. shared: ids of fields that are the same on every page that has them, such as those of a plan. An
+    address has them under `SHARED`; older ones have them under the form's own prefix, which is still read. gone:
+    retired fields that are dropped without a message: ids, or ids with their default text (``id=text``). Empty fields
+    and switches that were off are dropped in any case.
     """
 
     prefix: str
@@ -442,7 +447,7 @@ def with_decimal_lengths(texts: Mapping[str, str], ids: Iterable[str]) -> dict[s
 
 
 def newer(version: int) -> str:
-    """Return the message that a link is of a version to come."""
+    """Return the message that a newer version made a link."""
     return message("input.link_newer", version=version, most=float(LINK_VERSION))
 
 

@@ -49,7 +49,8 @@ def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int
 
 
 def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
-    """So many of the layer as a model: RMSNorm before either block, rotary positions, no biases, SwiGLU or GELU."""
+    """Return a model of several such layers: RMSNorm before either block, rotary positions, no biases, SwiGLU or
+    GELU."""
     mixture = Experts(shape.experts, shape.experts_per_token, shape.ffn) if shape.experts else None
     return TransformerSpec(
         layers=layers,

@@ -200,7 +200,7 @@ def days_of(hours: float, accelerators: float) -> float:
     sources=(_KAPLAN,),
 )
 def days_of_steps(tokens: float, seconds: float, sequences: float, seq_len: float) -> float:
-    """Days that the steps take which all tokens need, with nothing between them."""
+    """Steady-state days: the optimizer steps that all tokens need, back to back."""
     return tokens * seconds / (86400 * sequences * seq_len)
 
 

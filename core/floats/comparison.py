@@ -160,7 +160,8 @@ def store_everywhere(
 ) -> tuple[Stored, ...]:
     """Return what ``typed`` becomes in each of ``formats``.
 
-    A format that cannot follow ``overflow`` follows its own; one without NaN is left out where NaN was entered.
+    A format that does not support ``overflow`` uses its own policy. Formats without NaN are left out if NaN was
+    entered.
     """
     return tuple(
         store(typed, fmt, overflow if overflow in fmt.overflows else "format", rounding=rounding, seed=seed)

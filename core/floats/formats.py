@@ -123,7 +123,7 @@ class FloatFormat:
 
     @property
     def has_negative_zero(self) -> bool:
-        """Whether −0 has a code of its own."""
+        """Whether −0 has a separate code."""
         return self.signed and self.zero and self.negative_zero and not self.twos_complement
 
     @cached_property

@@ -58,8 +58,7 @@ def round_fraction(magnitude: Fraction, rounding: Rounding, *, negative: bool = 
 
 
 def overflow_code(fmt: FloatFormat, overflow: Overflow) -> int:
-    """Return the magnitude code of what lies beyond the largest finite value (where NaN is the code of −0: that
-    code)."""
+    """Return the magnitude code for values beyond the largest finite one; the code of −0 if that is NaN."""
     policy = fmt.own_overflow if overflow == "format" else overflow
     if policy == "saturate":
         return fmt.max_code

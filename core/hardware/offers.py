@@ -296,7 +296,7 @@ def _read_accelerator(line: _OfferLine) -> bool:
 
 
 def _read_terms(line: _OfferLine) -> None:
-    """Contract, price, days, and everything else that the line says beside how many there are."""
+    """Read contract, price, days, and the other terms of the line."""
 
     def contract(match: re.Match[str]) -> str:
         if line.said.setdefault("contract", match.lastgroup) != match.lastgroup:
@@ -327,7 +327,7 @@ def _node_size(said: _Said) -> int:
 
 
 def _read_count(line: _OfferLine) -> None:
-    """How many accelerators there are, one by one or in nodes, and whether there may be more."""
+    """Read the number of accelerators, one by one or in nodes, and whether there may be more."""
     line.rest = " ".join(line.rest.split())
     if _UNCLEAR.search(line.rest):
         raise OfferError

@@ -382,7 +382,7 @@ def _verdict(job: Job[Spec, Snapshot], noun: str, code: int | None, reason: str)
 
 
 def end_with_parent() -> None:
-    """In a thread of the process itself: end it when its standard input closes, as it does when its parent is gone."""
+    """End this process when its standard input closes, as it does when its parent has ended. Runs in a thread."""
     # Straight from the descriptor: a thread inside sys.stdin would hold its lock and abort a normal exit.
     while os.read(0, 4096):
         pass

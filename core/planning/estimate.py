@@ -255,10 +255,9 @@ class PlanEstimate:
         return self.middle.mfu_while_training > self.ceiling * (1 + 1e-9)
 
     def explain(self) -> list[Explanation]:
-        """Return every number of the middle, from the answer down to what was given: the formulas that it was worked
-        out by.
+        """Return the formulas of every number of the median, from the answer down to the inputs.
 
-        The very functions that worked it out run again on its plain numbers, and are recorded.
+        The same functions run again on plain numbers, and their calls are recorded.
         """
         steps = [*reversed(explain_run(lambda: _quantities(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _FOUND[self.find][1].name)
@@ -278,7 +277,7 @@ class PlanEstimate:
         return [step for step in steps if math.isfinite(step.value)]
 
     def explain_mfu(self) -> list[Explanation]:
-        """Where the MFU comes from: the steps, goodput and published runs; and what stops the run."""
+        """Return where the MFU comes from: the steps, goodput, published runs, and failures."""
         return [*reversed(explain_run(lambda: _goodput_and_mfus(self.terms, self.run), zeros=True))]
 
 

@@ -36,7 +36,7 @@ TYPED_NETWORK = "typed"
 
 
 def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
-    """Return the model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    """Return the model's layers and True; for a parameter count only, a proxy shape of the same size and False."""
     model = plan.catalog_model
     if model and model.laid_out:
         return model.spec, True

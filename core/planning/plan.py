@@ -439,7 +439,7 @@ class Plan:
 
     @property
     def owned(self) -> bool:
-        """Whether its accelerators are owned: a price of 0, so that no rent is counted, and none compared."""
+        """Whether the accelerators are owned (a price of 0), so that there is no rent to count or compare."""
         return self.price_range[1] == 0
 
     def on_accelerator(self, accelerator: str) -> Plan:

@@ -358,8 +358,10 @@ def _parameters(terms: Terms, run: SolvedRun) -> float:
 
 
 def largest_size(load: Callable[[float], float], guess: float, most: float) -> float:
-    """Return the largest size, of four digits, whose ``load``, which grows with it, is no more than 1; 0 if there is
-    none, infinite if even ``most`` is not too large."""
+    """Return the largest size, of four digits, at which ``load`` is at most 1. ``load`` must grow with the size.
+
+    0 if there is none, infinite if even ``most`` is not too large.
+    """
     over = first_place(
         lambda at: _ROUNDED_UP / load(_size(at - 1)),
         guess,

@@ -283,7 +283,7 @@ def _file(h: MemoryEstimate) -> dict[str, Any]:
 
 
 def _yaml(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Lines of plain YAML: words, numbers, switches, and one level of mappings."""
+    """Yield lines of plain YAML: words, numbers, switches, and one level of mappings."""
     for name, value in settings.items():
         if isinstance(value, dict):
             yield f"{indent}{name}:"

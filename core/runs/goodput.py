@@ -391,7 +391,7 @@ LEAST_GOODPUT = 1e-3
 
 
 def no_progress(result: Interruptions) -> BudgetError:
-    """That failures leave no progress, and what would help."""
+    """Return the message that failures leave no progress, and what would help."""
     return BudgetError(
         "rate1k",
         f"No progress: a failure every {format_duration(float(result.mtbf), 3)}, while a checkpoint takes "

@@ -433,7 +433,7 @@ def mfu_by_6n(spec: TransformerSpec, seq_len: int, mfu: float) -> float:
 
 
 def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list[Explanation]:
-    """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
+    """Return the formulas from the days of all steps down to those of one step, each with all its values."""
     device = request.cluster.accelerator
     length = request.timed_length
     flop = float(flops_per_token(request.spec, length, "causal").training) * result.tokens

@@ -80,7 +80,7 @@ def offer(entry: Entry) -> str:
 
 
 def way_there() -> None:
-    """Draw the way to Compare, once there is something in it."""
+    """Draw the link to Compare if the comparison has plans."""
     if count := len(held()):
         st.page_link(
             COMPARE.path,

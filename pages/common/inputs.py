@@ -174,8 +174,10 @@ class Inputs:
         st.session_state[self.key(name)] = self._content(name, text)
 
     def set_everywhere(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
-        """In a callback: give each page's own field ``name`` the text that ``texts`` has for its prefix, or its
-        default. Returns what the pages had before, by prefix."""
+        """Give each page's own field ``name`` the text that ``texts`` has for its prefix, or its default (callback).
+
+        Returns what the pages had before, by prefix.
+        """
         if name in self._field_texts:
             self.put(name, texts.get(self.page.prefix, self.form[name].default))
         before: dict[str, str] = {}
@@ -215,7 +217,7 @@ class Inputs:
         }
 
     def take_all(self, texts: Mapping[str, str]) -> None:
-        """In a callback: these fields, and of every other its default, as a link opens them."""
+        """Set these fields, and every other to its default, as a link does (callback)."""
         texts = {**texts, **self.form.imply(texts)}
         for field in self.form.fields:
             self.put(field.id, texts.get(field.id, field.default))
@@ -343,10 +345,10 @@ class Inputs:
         st.session_state[_FOUND_TEXTS] = dict(texts)
 
     def finish(self) -> None:
-        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
+        """End a run: remove the fields that were not drawn from session state, and write all fields to the address.
 
-        What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
-        again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
+        Their values are stored in one place for the whole form. Streamlit walks through session state repeatedly, so a
+        hundred hidden fields would cost more than the visible ones.
         """
         self._drawn_all = True
         for name in self._in_state - self.drawn:
@@ -378,9 +380,9 @@ class Inputs:
 
     @contextmanager
     def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
-        """A titled part of the page that runs only while open; whether it is, is part of the address.
+        """Draw a titled part of the page that runs only while it is open, which the address records.
 
-        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
+        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. An error in it affects only the panel.
         """
         key, of_form = self.key(name), name in self._field_texts
         self.drawn.add(name)

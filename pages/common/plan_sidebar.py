@@ -151,7 +151,7 @@ def page_run() -> PageRun:
 
 @contextmanager
 def question() -> Iterator[None]:
-    """The page's own question, in the line of its title."""
+    """Draw the page's question in the line of its title."""
     with page_run().head.question or st.container():
         yield
 
@@ -225,7 +225,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
 
 @contextmanager
 def _box(name: str, title: str) -> Iterator[bool]:
-    """A box beside the sidebar, whose content runs only while it is open."""
+    """Draw a box next to the sidebar, whose content runs only while it is open."""
     with show.popover(title, key=f"plan:{name}") as box, st.container(key=f"np-box-{name}"):
         yield bool(box.open)
 
@@ -308,7 +308,7 @@ def _remember(texts: Mapping[str, str]) -> None:
 
 
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
-    """In a callback: another plan, which is the saved one ``saved`` or none; Undo brings the one before back."""
+    """Replace the plan, by the saved one ``saved`` or another (callback). Undo restores the previous one."""
     if not projecting():
         _remember(inputs.plan_now())  # no run may have seen the last change
     _put_plan(inputs, texts, saved)
@@ -324,7 +324,7 @@ def _put_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held) -> None:
 
 
 def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
-    """In a callback: give fields of the plan and of the page these texts; “Undo” brings back both."""
+    """Set these texts in the plan and the page (callback). “Undo” restores both."""
     own = {name: {inputs.page.prefix: inputs.now(name)} for name in texts if name not in inputs.form.shared}
     for name, text in texts.items():
         inputs.put(name, text)

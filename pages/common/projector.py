@@ -107,8 +107,7 @@ def bar(inputs: Inputs) -> Slides | None:
 
 
 def _rest(result: Slides) -> str:
-    """Where the page stands among its slides, and the steps; those of a plan of one's own lead to what the next page
-    says of it."""
+    """Draw the page's place among its slides, and the buttons between them."""
     if result.of_own_plan:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)

@@ -146,7 +146,8 @@ def conflict(
     inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: Callable[[], None],
     take: Callable[[], None], over: Callable[[], None],
 ) -> None:  # fmt: skip
-    """That another user has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
+    """Draw that another user has changed ``plan``, both versions, and the three choices. rows: differences, theirs and
+    yours."""
     show.error(str(Conflict(plan)))
     cells = [[show.typed(cell) for cell in row] for row in rows]
     heads = (message("saved.history.field"), message("saved.conflict.theirs"), message("saved.conflict.yours"))
@@ -276,8 +277,7 @@ def _is_renamed(plan: SavedPlan, name: str) -> bool:
 
 
 def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPlan]]) -> None:
-    """Draw a box that puts saved plans into the comparison list under their names. plans: asked for while it is
-    open."""
+    """Draw a box that adds saved plans to the comparison under their names. plans: called while the box is open."""
     key = inputs.key("several")
     with show.popover(label, key=f"{inputs.page.id}:several", icon=":material/bookmarks:") as box:
         if not box.open:

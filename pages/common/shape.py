@@ -119,7 +119,7 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
 
 
 def _take(inputs: Inputs, text: str) -> None:
-    """In a callback: a config.json becomes the shape; what no formula counts is built and counted."""
+    """Turn a config.json into the shape, and build and count a model without formulas (callback)."""
     text = shorten_config(text)
     config = read_config(text) if text.strip() else None
     st.session_state[_CONFIG] = config
@@ -133,13 +133,13 @@ def _take(inputs: Inputs, text: str) -> None:
 
 
 def read_pasted(inputs: Inputs) -> None:
-    """In a callback: read again what was pasted, where a model of one's own is chosen that has no shape."""
+    """Read the pasted config.json again if a custom model without a shape is selected (callback)."""
     if inputs.now(MODEL_NAME.id) == OWN_SHAPE and not inputs.now(SHAPE.id) and _PASTED in st.session_state:
         _take(inputs, st.session_state[_PASTED])
 
 
 def _config(inputs: Inputs) -> None:
-    """Where a config.json is pasted or uploaded, and what became of it."""
+    """Draw the box for pasting or uploading a config.json, and the result."""
     key, upload = "plan:config", "plan:upload"
 
     def pasted() -> None:

@@ -119,7 +119,7 @@ def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
 
 @contextmanager
 def question(title: str, *, key: str | None = None) -> Iterator[None]:
-    """A section under a thin rule, headed by the question that it answers. What raises in it takes only the section."""
+    """Draw a section under a thin rule, headed by its question. An error in it affects only the section."""
     with st.container(key=key):
         st.html(f'<h2 class="np-question">{rich(title)}</h2>')
         with guarded(title):
@@ -156,7 +156,7 @@ def takeaway(text: str) -> None:
 
 
 def source(of: str | Source) -> None:
-    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    """Draw the source of something, with arXiv numbers, web addresses, and GitHub repositories as links."""
     note(sourced(of))
 
 
@@ -187,7 +187,7 @@ def input_errors(inputs: Inputs) -> None:
 
 @contextmanager
 def errors_under(inputs: Inputs) -> Iterator[None]:
-    """A row of fields, a panel or a section, with the messages about its bad inputs under it, not above the page."""
+    """Draw a row, a panel, or a section with the messages about its inputs under it instead of above the page."""
     earlier = inputs.errors[:]
     inputs.errors.clear()
     try:
@@ -377,7 +377,7 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
 @contextmanager
 def popover(label: str, *, key: str, icon: str | None = None) -> Iterator[PopoverContainer]:
-    """A button that opens a box over the page; like `fold`, its content runs only when open."""
+    """Draw a button that opens a box over the page. Like `fold`, its content runs only while it is open."""
     drawn = st.popover(label, key=key, icon=icon, on_change="rerun")
     with drawn, guarded(label):
         yield drawn
@@ -426,7 +426,7 @@ def how(
 
 
 def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: str = "") -> None:
-    """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
+    """Draw `how` for several results: notes on each, then each formula with all its uses."""
     with fold(label or message("common.how"), key=key, icon=":material/function:") as panel:
         if panel.open:
             result = parts()

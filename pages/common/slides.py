@@ -64,7 +64,7 @@ class TypedPage:
         )
 
     def put(self, *, address: bool = True) -> None:
-        """In a callback: make it the page again; ``address``: also where the browser says that it is."""
+        """Restore this page (callback). address: whether the browser's address is also restored."""
         for key in _last_read(self.page) - self.values.keys():
             del st.session_state[key]
         for key, value in self.values.items():
@@ -106,7 +106,7 @@ class Slides:
 
     @property
     def name(self) -> str:
-        """What the slide that is shown says; of a preset that was changed on the wall, that it was."""
+        """Name of the current slide; for a preset that was changed while projecting, it says so."""
         if not self.here:
             return AS_ENTERED
         step = self._steps[self.here - 1]
@@ -116,7 +116,7 @@ class Slides:
         return name if still else message("slides.changed", name=name)
 
     def take(self, index: object) -> None:
-        """In a callback: show the slide ``index``. A preset changes what was entered; a stop is what its link opens."""
+        """Show the slide ``index`` (callback). A preset changes the entered fields, and a stop opens its link."""
         if not isinstance(index, int | float) or not 0 <= index < self.count:
             return
         page, here = self.inputs.page, int(index)
@@ -138,7 +138,8 @@ class Slides:
 
 
 def slides(inputs: Inputs) -> Slides:
-    """Where the page stands: where it was left, or where a link to a stop of its tour opens it, or as entered."""
+    """Return the slides and the current one: where the page was left, a stop that a link opens, or the entered
+    fields."""
     stands: dict[str, tuple[int, TypedPage]] = st.session_state.setdefault(_STANDS, {})
     here, typed = stands.pop(inputs.page.id, None) or (_opened_at(inputs), None)
     result = Slides(inputs, here, TypedPage.on(inputs) if typed is None or not here else typed)
@@ -174,7 +175,7 @@ def offer_return(inputs: Inputs) -> None:
 
 
 def turn() -> None:
-    """In the callback of the switch: restore the inputs of every page, or return to the slide that was left."""
+    """Restore the inputs of every page, or return to the slide that was left (callback of the switch)."""
     stands: dict[str, tuple[int, TypedPage]] = st.session_state.pop(_STANDS, {})
     for page, (here, typed) in stands.items():
         if here:

@@ -46,7 +46,7 @@ def bring_text(
     key: str,
     placeholder: str = "",
 ) -> None:
-    """Draw a box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
+    """Draw a box to paste a text, and one to upload a file. take: called with the text, in a callback."""
     most, pasted, chosen = limit("upload_bytes"), f"{key}:text", f"{key}:file"
 
     def uploaded() -> None:
@@ -65,7 +65,7 @@ def bring_text(
 
 
 def cut(key: str) -> None:
-    """In a callback: cut what was pasted to what can be handled at all."""
+    """Cut a pasted text to the length that can be handled (callback)."""
     st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
 
 

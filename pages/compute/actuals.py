@@ -73,7 +73,7 @@ def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
 
 
 def _ask(inputs: Inputs, a: PlanEstimate) -> None:
-    """Where a log is pasted, chosen, or made up."""
+    """Draw the box for pasting or choosing a log, and the button for an example."""
     bring_text(
         message("actuals.paste"),
         message("actuals.file"),

@@ -29,7 +29,7 @@ _FOLD_FROM = 130
 
 
 def flipped(fmt: FloatFormat) -> int | None:
-    """Inside the strip's callback: the code of ``fmt`` it sent, or None when that is no code of it."""
+    """Return the code of ``fmt`` that the strip sent, or None if it is not such a code (callback)."""
     sent: Any = getattr(st.session_state.get(_KEY), "flip", None)
     if not isinstance(sent, dict) or sent.get("format") != fmt.name:
         return None

@@ -100,7 +100,7 @@ class FloatInputs(Inputs):
         return int(self.ask(quantity(name, label, default, "count", low=low, high=high, whole=True, help=help)))
 
     def type_in(self, text: str) -> None:
-        """In a callback: make ``text`` the entered number."""
+        """Make ``text`` the entered number (callback)."""
         st.session_state[self.key("x")] = text
 
     def fall_back(self, field: Field, problem: Exception, good: str) -> None:

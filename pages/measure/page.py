@@ -113,7 +113,7 @@ def _draw_answer(record: Record, kind: Kind) -> None:
 
 
 def page() -> None:
-    """Draw the button, the running measurement or the latest one, and how it was done."""
+    """Draw the button, the running or latest measurement, and how it was done."""
     runner, here = shared_runner(), machine()
     inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix, switches(MEASURE.id)))
     choice, wanted = _read_inputs(inputs)

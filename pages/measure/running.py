@@ -56,12 +56,12 @@ def ask(runner: Runner, programme: Programme) -> None:
 
 
 def _cancel(runner: Runner, job: str) -> None:
-    """In a callback: stop a measurement, or leave the queue."""
+    """Stop a measurement, or leave the queue (callback)."""
     runner.cancel(job)
 
 
 def draw_refusal() -> None:
-    """Say once why the last press began nothing."""
+    """Say once why the last click started no measurement."""
     if reason := st.session_state.pop(_REFUSAL, ""):
         show.error(reason)
 

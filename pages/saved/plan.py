@@ -104,7 +104,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
 
 
 def _details(inputs: Inputs, plan: SavedPlan) -> None:
-    """Name, tags and note; both sides where another user has changed them meanwhile."""
+    """Draw name, tags, and note, with both versions if another user has changed them."""
     own = st.session_state.get(_MINE)
     if own and own["id"] == plan.id:
         theirs = {NAME: plan.entry.name, TAGS: ", ".join(plan.tags), NOTE: plan.note}

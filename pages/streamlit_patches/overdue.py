@@ -47,7 +47,7 @@ class Watch:
             self._runs[threading.current_thread()] = session, time.monotonic(), time.thread_time()
 
     def end(self) -> None:
-        """It has ended; what was raised in it and has not come yet would end the next one."""
+        """Note that the run has ended, and drop an error that would otherwise end the next one."""
         with self._lock:
             self._runs.pop(threading.current_thread(), None)
             _raise_in(threading.current_thread(), None)

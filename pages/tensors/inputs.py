@@ -120,11 +120,11 @@ class TensorInputs(Inputs):
         return not runs
 
     def type_in(self, code: str) -> None:
-        """In a callback: make ``code`` the expression."""
+        """Make ``code`` the program (callback)."""
         st.session_state[self.key("x")] = code
 
     def take_fix(self) -> None:
-        """In the picture's callback: the code that it offers instead of a rejected view."""
+        """Set the code that the picture offers instead of a rejected view (callback)."""
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
             self.type_in(code[: limit("expression_chars")])

@@ -25,7 +25,8 @@ def program() -> None:
 
 
 def where_it_stands(inputs: TensorInputs) -> None:
-    """Of code that is a part of the program: which, its claims at their lines, and the parts beside it."""
+    """Draw, for code that is part of the lecture's program, which part it is, its claims by line, and the neighboring
+    parts."""
     here = next((number for number, part in enumerate(PROGRAM) if part.source == inputs.shown["x"]), None)
     if here is None:
         return

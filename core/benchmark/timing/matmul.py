@@ -69,8 +69,8 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 
 def sustained(programme: Programme) -> tuple[Item, ...]:
-    """Return the largest square of the headline dtype, and of the others that a plan takes, once more, long enough for
-    limits of power and temperature to show."""
+    """Return the largest squares of the headline dtype and of the others that a plan uses, timed long enough for
+    throttling."""
     if not (programme.sustained_s and programme.dtypes and programme.sizes):
         return ()
     n = max(programme.sizes)

@@ -186,9 +186,9 @@ def _chances(
     up: npt.NDArray[np.int64],
     fmt: FloatFormat,
 ) -> npt.NDArray[np.float64]:
-    """For each sum the chance that stochastic rounding takes the next one up.
+    """Return, for each sum, the chance that stochastic rounding goes up.
 
-    Beyond the largest value the chance is that of the value that would follow it, which then overflows.
+    Beyond the largest value, it is the chance of the value that would follow, which then overflows.
     """
     outside = float(fmt.max_finite + fmt.quantum_max)
     low, high = sums[down], sums[up]

@@ -47,10 +47,7 @@ def share(
     largest: npt.ArrayLike = math.inf,
     count: float = math.inf,
 ) -> Floats:
-    """Return the expected share of log-normal magnitudes from ``low`` to ``high``, all in log2.
-
-    largest, count: what is known of the largest of how many; without them the share is that of the distribution.
-    """
+    """Return, for each step, the expected share of its gradients from ``low`` to ``high``, given its largest."""
     top = np.asarray(largest)
     others = between(np.minimum(low, top), np.minimum(high, top), median, spread) / below(top, median, spread)
     return others + ((np.asarray(low) <= top) * (top < np.asarray(high)) - others) / count
@@ -87,7 +84,7 @@ class DrawnGradients:
     spikes: npt.NDArray[np.bool_]
 
     def share(self, low: npt.ArrayLike, high: npt.ArrayLike) -> Floats:
-        """For each step the expected share of its gradients from ``low`` to ``high``, given its largest."""
+        """Return, for each step, the expected share of its gradients from ``low`` to ``high``, given its largest."""
         return share(low, high, self.medians, self.course.spread, self.largest, self.course.count)
 
 

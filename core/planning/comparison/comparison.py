@@ -219,7 +219,7 @@ def compare_plan(entry: Entry) -> ComparedPlan:
 
 
 def compare_plans(entries: Sequence[Entry]) -> tuple[ComparedPlan, ...]:
-    """Return plans with their answers, and with short names that differ."""
+    """Return plans with their results, and with distinct short names."""
     names = short_names([entry.name for entry in entries])
     return tuple(replace(compare_plan(entry), told_apart=name) for entry, name in zip(entries, names, strict=True))
 

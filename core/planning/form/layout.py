@@ -196,9 +196,12 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
 
 
 def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
-    """Whose layout texts mean that were written before one was asked: one's own where Parallel plan showed that, where
-    a part of a model is trained, and where anything of it was entered. Micro-batches of a step were then those of the
-    pipeline's stages where the batch was not looked at, as in fine-tuning. Offload was then on or off."""
+    """Return the layout choice that older texts imply.
+
+    The custom layout applies where Parallel plan showed it, where part of a model is trained, and where any of its
+    fields was entered. The micro-batches of a step were then those of the pipeline's stages if the batch was not read,
+    as in fine-tuning. Offload was then on or off.
+    """
     if switched := SWITCHED.get(texts.get(OFFLOAD.id, "")):
         return {OFFLOAD.id: switched, **implied_layout({**texts, OFFLOAD.id: switched})}
     if LAYING.id in texts or not texts:

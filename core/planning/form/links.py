@@ -37,12 +37,11 @@ def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
 
 
 def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[str, str]:
-    """Of the texts of one page's form those that are the plan's, for a link to another page.
+    """Return the texts of one page's form that belong to the plan, for a link to another page.
 
-    Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
-    precision, rates that nobody measured, and fields of the whole run, of the search, of the limits and of what is
-    trained where every page begins with the same.
-    a: their answer, of which what was found stands where it was asked for.
+    Texts without effect are left out: a custom shape of another model, parameters of a model, dtypes of a named
+    precision, rates without a measurement, and fields with the default that every page has. a: the estimate, whose
+    solved values replace the fields to solve for.
     """
     model = texts.get(MODEL_NAME.id, TYPED)
     silent = {name for name, text in ((SHAPE.id, OWN_SHAPE), (PARAMETERS.id, TYPED)) if model != text}

@@ -65,7 +65,7 @@ def search_chunk(study: Study, index: int, search: Search) -> list[Row]:
 
 
 def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
-    """Search one point. What goes wrong becomes the point's problem, so that it costs no other point."""
+    """Search one point. An error is stored as the point's problem and does not affect other points."""
     row: Row = {
         "point": point.index,
         "model": point.model,

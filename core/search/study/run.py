@@ -73,7 +73,7 @@ def embedded(workers: int) -> Generator[Any]:
 
 @contextmanager
 def _ignore_interrupts() -> Generator[None]:
-    """Threads and processes that begin in here never hear Ctrl-C: it is for the one that started them to end them."""
+    """Keep Ctrl-C from the threads and processes that start inside, because this process ends them itself."""
     resource_tracker.ensure_running()  # which hears it again as it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -142,9 +142,9 @@ def _sizes(operands: Sequence[Names], layouts: Sequence[TensorLayout]) -> dict[s
 
 
 def _torch_order(operands: Sequence[Names], words: bool) -> Callable[[str], tuple[int, int]]:
-    """Where torch puts a summed name: ellipses first, then capitals, then small letters.
+    """Return the order in which torch sorts names: ellipses first, then capitals, then small letters.
 
-    Words become letters in order of appearance, as einops does it.
+    Words become letters in order of appearance, as in einops.
     """
     letters = string.ascii_letters
     appeared = list(dict.fromkeys(name for names in operands for name in names if not name.startswith("…")))

@@ -182,7 +182,7 @@ class _Stages:
         self.stages.append(PatternStage(operation, call, layout, dims, effect, size, reason, boundary))
 
     def run(self, inputs: Groups, outputs: Groups, reduction: str, result_size: int) -> None:
-        """The stages einops runs; those that would change nothing are left out, as einops does."""
+        """Return the stages that einops runs, without those that would change nothing, as in einops."""
         old = [axis for group in inputs for axis in group]
         new = [axis for group in outputs for axis in group]
         axes = [axis for axis in new if axis in old]

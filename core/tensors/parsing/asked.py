@@ -128,7 +128,8 @@ class _Free:
             self.walk(node, bound)
 
     def function(self, node: ast.FunctionDef, bound: set[str], alone: bool, method: bool = False) -> None:
-        """The lines of a function. alone: nothing calls it, so its parameters are asked for where nothing sets them."""
+        """Read the lines of a function. alone: no call is known, so its parameters are asked for unless they have
+        values."""
         arguments = node.args
         every = _parameters(arguments)
         defaults = {item.arg for item in [*arguments.posonlyargs, *arguments.args][::-1][: len(arguments.defaults)]}

@@ -287,7 +287,7 @@ class Calls(Rows):
         self.waiting = [] if bound else self.waiting
 
     def _close(self, group: Group, results: Sequence[Any], several: bool) -> None:
-        """The rows of what was done: of its result, of others that it made, and of what it wrote."""
+        """Report the rows of a call: its result, other tensors that it made, and what it wrote."""
         used = group.used
         wrote = sorted(group.wrote.values(), key=lambda item: not item[0].asks)
         written = {seen.storage for seen, _ in wrote}
@@ -332,7 +332,7 @@ class Calls(Rows):
         return [(leaf, leaf.grad, -1 if leaf.grad is None else leaf.grad._version) for leaf in found.values()]
 
     def _backward(self, group: Group, loss: Any, graded: Sequence[tuple[Any, Any, int]]) -> None:
-        """A row of ``backward``, and one of each gradient that it left or added to."""
+        """Report a row of ``backward``, and one for each gradient that it left or added to."""
         if loss is None:
             return
         new = [leaf.grad for leaf, old, _ in graded if leaf.grad is not None and leaf.grad is not old]

@@ -141,7 +141,7 @@ class Devices:
 
 
 def replaced(torch: Any, devices: Devices) -> Iterator[tuple[Any, str, Any]]:
-    """What stands in place of functions that ask a GPU: owner, name, and what it answers with one GPU."""
+    """Yield the functions that ask for a GPU: owner, name, and a replacement that answers as with one GPU."""
     cpu = torch.autocast
 
     class Autocast(cpu):

@@ -317,7 +317,7 @@ def _kinds(torch: Any) -> Any:
 
 
 def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Tensors that a value holds, by the names that lead to them."""
+    """Yield the tensors that a value contains, with the names that lead to them."""
     if hasattr(value, "untyped_storage"):
         yield name, value
     elif hasattr(value, "named_parameters") and hasattr(value, "named_buffers"):

@@ -337,7 +337,7 @@ class Rows(Loops):
         return self._put_row(tensor, group, seen, self._kind(None, seen), operation="piece", inputs=[main])
 
     def _scopes(self, frame: FrameType | None) -> Iterator[dict[str, tuple[Callable[[], Any], int]]]:
-        """The names of the program and of its functions that run in ``frame``."""
+        """Yield the names of the program and of its functions that run in ``frame``."""
         yield self.tops
         while frame is not None:
             if frame.f_code.co_filename == FILE and isinstance(frame.f_trace, Tag):
@@ -345,7 +345,7 @@ class Rows(Loops):
             frame = frame.f_back
 
     def _standing(self, frame: FrameType | None) -> Iterator[tuple[str, Any, int]]:
-        """Names of the program and of its functions that run in ``frame``, each with its tensor and row."""
+        """Yield the names of the program and of its functions that run in ``frame``, each with its tensor and row."""
         for scope in self._scopes(frame):
             for name, (ref, row) in list(scope.items()):
                 tensor = ref()

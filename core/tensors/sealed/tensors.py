@@ -177,7 +177,7 @@ class Stores:
         return found
 
     def _nodes(self, tensor: Any, every: bool = False) -> Iterator[Any]:
-        """The nodes behind ``tensor``, up to those that were looked at, or every one."""
+        """Yield the nodes behind ``tensor``, up to those that were visited, or all."""
         try:
             waiting = [tensor.grad_fn]
         except RuntimeError:  # a view whose base was written has no way back

@@ -300,7 +300,7 @@ class Trace:
 
     @property
     def starts_with_x(self) -> bool:
-        """Whether the program reads x before it makes one of its own."""
+        """Whether the program reads x before it assigns x."""
         return self.steps[0].storage >= 0
 
     def made_by(self, step: TraceStep) -> dict[int, int]:

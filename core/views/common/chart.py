@@ -145,7 +145,7 @@ def colored(words: Iterable[tuple[str, str]]) -> str:
 
 
 def power(base: int, exponent: int) -> str:
-    """Such as 10⁻³ at a tick."""
+    """Return a power of ten for a tick, such as 10⁻³."""
     return f"{base}<sup>{exponent}</sup>".replace("-", "−")
 
 

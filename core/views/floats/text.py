@@ -154,7 +154,7 @@ _CHOICES = {
 
 
 def _added(stored: Stored) -> Message | str:
-    """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
+    """Return the result of adding an entered sum in the format, with each term and each sum rounded."""
     total = add_up(stored.typed.terms, stored.fmt) if len(stored.typed.terms) > 1 else None
     if total is None or decode_exact(total, stored.fmt) == stored.view.value:
         return ""

@@ -40,7 +40,7 @@ def not_rounded(value: Fraction | None, fmt: FloatFormat) -> Message:
 
 
 def result_text(choice: ModeResult, scope: Microscope) -> str:
-    """Return what one mode makes of the number; of stochastic rounding, both chances."""
+    """Return the result of one rounding mode; for stochastic rounding, both chances."""
     if choice.chance is not None:
         up, down = shares(choice.chance)
         return message("rounding.chances", up=up, down=down)

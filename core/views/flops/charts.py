@@ -155,7 +155,7 @@ def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
 
 
 def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
-    """On which side of its mark a label ends: away from the crossing, and never beyond the picture."""
+    """Return the side of its mark on which a label ends: away from the crossing, and inside the picture."""
     return "right" if at > x[-1] / 30 or 0.5 * growth.crossing < at < growth.crossing else "left"
 
 

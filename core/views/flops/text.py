@@ -194,7 +194,7 @@ def proxy_text(model: CatalogModel) -> Message:
 
 
 def active_counts(model: CatalogModel) -> list[Message]:
-    """Return the exact count of a mixture's active parameters beside the published one; nothing for a dense model."""
+    """Return the exact active parameters of a mixture of experts and the published count; empty for a dense model."""
     if not model.mixture:
         return []
     published, table = model.published_active, model.spec.vocab * model.spec.hidden

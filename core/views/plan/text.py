@@ -130,7 +130,7 @@ _ENTERED_RANGE = {False: "plan.range.entered", True: "plan.range.entered_cost"}
 
 
 def mfu_text(a: PlanEstimate) -> Message:
-    """Return which MFU counts, and the factor between it and that of the steps."""
+    """Return the MFU that the plan uses, and its factor to the steady-state MFU."""
     m, layout = a.middle, a.layout_mfu
     if a.plan.expects_mfu:
         basis = "custom" if a.plan.own_runs else "new" if a.terms.new_hardware else "published"

@@ -20,7 +20,7 @@ from core.views.plan.text_recomputed import recomputed
 
 
 def gib(value: float) -> str:
-    """Return bytes in GiB, MiB or whatever binary unit they come to, to three digits."""
+    """Return bytes in the fitting binary unit, such as GiB or MiB, to three digits."""
     return format_bytes(value, system="binary", digits=3)
 
 

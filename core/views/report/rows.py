@@ -179,7 +179,7 @@ def _limit_row(check: Check) -> Row:
 
 
 def step_rows(item: PlanEstimate) -> tuple[Row, ...]:
-    """Return the layout of a plan and what a step of it comes to."""
+    """Return the rows of a plan's layout and of its step."""
     result, layout = item.step, item.step.layout
     low, high, rule = result.low, result.high, rule_of(item.request.work_share_of(item.request.spec))
     step_note = message("row.note.step")

@@ -91,7 +91,7 @@ def _outcome(trace: Trace) -> list[Message]:
 
 
 def _asked_alone(trace: Trace) -> list[Message]:
-    """Of a program that makes no tensor."""
+    """Return the answer for a program that makes no tensor."""
     if not trace.facts:
         return [message("tensors.fact.none")]
     fact = trace.facts[-1]

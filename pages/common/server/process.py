@@ -54,7 +54,7 @@ def prepare_process() -> None:
 
 
 def import_pages() -> None:
-    """Import what every page imports: the pages themselves would draw."""
+    """Import what every page imports, but not the page scripts, which would draw."""
     for page in sorted(Path(__file__).parents[2].glob("*/page.py")):
         if page.with_name("form.py").exists():  # which the sidebar imports by the page's name
             importlib.import_module(f"pages.{page.parent.name}.form")
@@ -67,7 +67,7 @@ def import_pages() -> None:
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: object) -> AsyncIterator[None]:
-    """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
+    """Run around the server's life: free resources, decide how pages are found, and warm up after the start."""
     raise_limit()
     spare_the_log()
     apply()
