@@ -98,9 +98,9 @@ def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     own = sweep_within(None, a.plan)
     placeholder = message("sweep.field.no_limit") if math.isinf(own.days) else limit_text(own)
     with plan_sidebar.question():
-        plan_sidebar.ask(inputs, message("sweep.ask.x"), X, width=156)
+        plan_sidebar.ask(inputs, message("sweep.ask.x"), X, width=168)
         plan_sidebar.ask(inputs, "", X_VALUES, width=90)
-        plan_sidebar.ask(inputs, message("sweep.ask.y"), Y, width=156)
+        plan_sidebar.ask(inputs, message("sweep.ask.y"), Y, width=168)
         plan_sidebar.ask(inputs, "", Y_VALUES, width=90)
         plan_sidebar.ask(inputs, message("sweep.ask.result"), RESULT, width=112)
         plan_sidebar.ask(inputs, message("sweep.ask.limit"), DUE, width=78, placeholder=placeholder)
