@@ -350,7 +350,7 @@ class Formula(Generic[P]):
         """Evaluate at scalar ``values`` (by parameter name) and say how.
 
         kinds: by parameter, and by "" for the result, where not the formula's own. What is left out takes the
-        function's default. Raises ``TypeError`` when a parameter is missing or unknown.
+        function's default. Raises ``TypeError`` if a parameter is missing or unknown.
         """
         function: Callable[..., float] = self.function
         bound = self._signature.bind(**values)

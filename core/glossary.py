@@ -55,7 +55,7 @@ _MEANINGS = {name: term.meaning for term in TERMS for name in term.names}
 
 
 def meaning(name: str) -> str:
-    """Return the definition of a term, for a text that begins with it. Raises ``KeyError`` where there is none."""
+    """Return the definition of a term, for the middle of a text. Raises ``KeyError`` for an unknown term."""
     return _MEANINGS[name]
 
 

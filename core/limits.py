@@ -179,7 +179,7 @@ LIMITS: Mapping[str, Limit] = {
 
 
 def limit(name: str) -> int:
-    """Return the value of the cap ``name``; raises ``KeyError`` when there is none."""
+    """Return the value of the cap ``name``. Raises ``KeyError`` for an unknown cap."""
     return LIMITS[name].value
 
 

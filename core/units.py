@@ -92,10 +92,9 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class QuantityText(str):
-    """A quantity as it is written, with the plain number and the unit that it stands for; a table sorts and is taken
-    away by these.
+    """Quantity as text, with its number and unit, by which tables sort and export it.
 
-    bound: it is only known to be under that.
+    bound: whether the number is only an upper bound.
     """
 
     value: float
@@ -111,7 +110,7 @@ class QuantityText(str):
         return (str(self), self.value, self.unit), {"bound": self.bound}
 
     def written(self, text: str) -> QuantityText:
-        """Return the same quantity in other words, such as with a mark before it."""
+        """Return the same quantity with another text, such as with a mark."""
         return QuantityText(text, self.value, self.unit, bound=self.bound)
 
 

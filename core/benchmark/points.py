@@ -72,13 +72,13 @@ class State(Checked):
 
 
 class Point(Checked):
-    """One item measured.
+    """Measurement of one item.
 
-    shape: what was timed, which may be smaller than asked for. flop, bytes: work of one run and what it must move at
-    least, 0 if that has no meaning. dtype: what it computes in; of a matmul its name says it. relative_error: Frobenius
-    norm of (result − float64 reference) over that of the reference, None if nothing was compared. peak_memory_bytes:
-    the most that was allocated, None if it was not measured. mean_power_w: by the energy used, None for what is over in
-    a moment.
+    shape: the timed shape, which may be smaller than the one asked for. flop, bytes: work of one run, and the least
+    bytes it moves; 0 if that has no meaning. dtype: the dtype it computes in; for a matmul, its name. relative_error:
+    Frobenius norm of (result − float64 reference), divided by that of the reference; None if nothing was compared.
+    peak_memory_bytes: most bytes allocated at once; None if not measured. mean_power_w: from the energy used; None for
+    very short runs.
     """
 
     item: Item

@@ -59,7 +59,7 @@ class Interval:
         return not math.isnan(self.low + self.mid + self.high)
 
     def contains(self, value: float) -> bool:
-        """Return whether ``value`` lies inside, ends included."""
+        """Return whether ``value`` is inside, ends included."""
         return self.low <= value <= self.high
 
     def quantile(self, level: float) -> float:

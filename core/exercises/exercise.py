@@ -113,7 +113,7 @@ class NumberExercise:
         return _EXAMPLES.get(self.kind, "0.375")
 
     def read(self, given: str) -> float:
-        """Return the number that was entered. Raises `QuantityError` where it is none."""
+        """Return the number that was entered. Raises `QuantityError` if it is not a number."""
         if self.kind in _EXAMPLES:
             return parse_quantity(given, self.kind, high=1.5 if self.kind == "ratio" else 1e40)
         if len(given) > limit("number_chars"):

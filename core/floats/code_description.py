@@ -84,8 +84,7 @@ class CodeView:
 
 @cached("small_results_kept")
 def describe(code: int, fmt: FloatFormat) -> CodeView:
-    """Return everything about ``code`` in ``fmt``. Raises ``ValueError`` when the code has more bits than the
-    format."""
+    """Return everything about ``code`` in ``fmt``. Raises ``ValueError`` if the code has more bits than the format."""
     value = decode_exact(code, fmt)
     kind = classify(code, fmt)
     sign = int(code & fmt.sign_mask > 0)
@@ -167,7 +166,7 @@ def explain(view: CodeView) -> tuple[Explanation, ...]:
 
 
 def explain_value(view: CodeView) -> tuple[Explanation, ...]:
-    """Return the value alone, named after its format; nothing for codes that mean themselves."""
+    """Return the formula of the value, named after its format; empty for codes without a formula."""
     return tuple(step.about(view.fmt.title) for step in explain(view)[:1])
 
 

@@ -139,7 +139,7 @@ def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
     """Return the values of ``codes`` (non-negative integers of any shape) as float64, which holds every format here
     exactly.
 
-    Raises ``ValueError`` when a code has more bits than the format.
+    Raises ``ValueError`` if a code has more bits than the format.
     """
     given = np.asarray(codes)
     if given.dtype.kind not in "iu":

@@ -89,7 +89,7 @@ class Stored:
 
 
 def percent(ratio: Fraction) -> str:
-    """Return ``ratio`` in percent to three digits, or to as many as it takes not to read as 100% where it is not."""
+    """Return ``ratio`` in percent to three digits, or to more if it would otherwise read as 100%."""
     share = 100 * ratio
     texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
     text = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")

@@ -17,7 +17,7 @@ _BRIEF = 14
 def exact_decimal(value: Fraction) -> str:
     """Return every digit of ``value``: ``0.15625``, or ``5.9604644775390625e-8`` outside 10⁻⁴ to 10²¹.
 
-    Raises ``ValueError`` when the digits never end (a denominator with a prime factor other than 2 and 5).
+    Raises ``ValueError`` if the digits never end (a denominator with a prime factor other than 2 and 5).
     """
     if value == 0:
         return "0"

@@ -88,7 +88,7 @@ class FloatFormat:
 
     @property
     def sign_mask(self) -> int:
-        """The sign bit alone, 0 if there is none; the bits below it are a code's magnitude."""
+        """The sign bit, 0 if there is none. The bits below it are the magnitude."""
         return 1 << (self.bits - 1) if self.signed else 0
 
     @property
@@ -108,7 +108,7 @@ class FloatFormat:
 
     @property
     def gradual(self) -> bool:
-        """Whether the exponent field 0 has no leading 1: subnormals, or, without fraction bits, zero alone."""
+        """Whether the exponent field 0 has no leading 1: subnormals, or zero only in a format without fraction bits."""
         return self.zero and (self.subnormals or self.fraction_bits == 0)
 
     @property
@@ -118,7 +118,7 @@ class FloatFormat:
 
     @property
     def has_normals(self) -> bool:
-        """Whether any code is normal: with one exponent bit, infinity and NaN may leave subnormals alone."""
+        """Whether any code is normal. With one exponent bit, infinity and NaN can leave only subnormals."""
         return self.max_finite >= self.min_normal
 
     @property
@@ -152,7 +152,7 @@ class FloatFormat:
     def nan_code(self) -> int:
         """The NaN that `encode` gives: quiet (top fraction bit set), positive where there is a choice, no payload.
 
-        Raises `FormatError` where the format has none.
+        Raises `FormatError` if the format has none.
         """
         if self.nan == "ieee":
             return self.exponent_mask << self.fraction_bits | (1 << self.fraction_bits) >> 1
@@ -212,7 +212,7 @@ class FloatFormat:
         return int(exponent > 0 or not self.gradual)
 
     def power(self, exponent: int) -> int:
-        """Return the power of two that an exponent field stands for."""
+        """Return the power of two of an exponent field."""
         return max(exponent, int(self.gradual)) - self.bias
 
     def magnitude(self, code: int) -> Fraction:

@@ -78,8 +78,8 @@ def absmax_int8(rows: Rows) -> Whole:
 
 
 def zero_point_int4(rows: Rows) -> Whole:
-    """Return AWQ’s: smallest and largest fall on 0 and 15, and a whole number stands for 0; the scale is kept in
-    fp16."""
+    """Return AWQ’s int4 blocks: smallest and largest value map to 0 and 15, a whole number is the code of 0, and the
+    scale is stored in fp16."""
     low, high = rows.min(axis=1), rows.max(axis=1)
     with np.errstate(over="ignore"):
         scales = _half(np.maximum(high - low, _LEAST_RANGE) / np.float32(15))
@@ -89,7 +89,8 @@ def zero_point_int4(rows: Rows) -> Whole:
 
 
 def q8_0(rows: Rows) -> Whole:
-    """Return ggml’s q8_0: the largest magnitude over 127 as fp16, ties away from zero."""
+    """Return ggml’s q8_0 blocks: the fp16 scale is the largest magnitude divided by 127, and ties round away from
+    zero."""
     scales = (np.abs(rows).max(axis=1) / np.float32(127)).astype(np.float32)
     over = _over(rows, scales).astype(np.float64)
     whole = np.clip(np.trunc(over + np.copysign(0.5, over)), -127, 127).astype(np.float32)
@@ -97,8 +98,7 @@ def q8_0(rows: Rows) -> Whole:
 
 
 def q4_0(rows: Rows) -> Whole:
-    """Return ggml’s q4_0: the value of the largest magnitude falls on −8, so that its sign is that of the fp16
-    scale."""
+    """Return ggml’s q4_0 blocks: the value of the largest magnitude maps to −8, so the fp16 scale has its sign."""
     most = rows[np.arange(rows.shape[0]), np.abs(rows).argmax(axis=1)]
     scales = (most / np.float32(-8)).astype(np.float32)
     codes = np.minimum(15, np.trunc(_over(rows, scales) + np.float32(8.5)))

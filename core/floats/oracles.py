@@ -78,10 +78,10 @@ STORAGE_ONLY = frozenset({"fp4_e2m1fn"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one library makes of a number.
+    """Conversion of a number by one library.
 
-    library: with its version. dtype: its name for the format, empty if it has none. code: what it gives, None if it has
-    no such format. agrees: whether that is ours, NaN compared by class. why: one sentence.
+    library: with its version. dtype: its name for the format, empty if it has none. code: its result, None if it has no
+    such format. agrees: whether the code is the same as ours, or both are NaN. why: one sentence.
     """
 
     library: str

@@ -91,12 +91,12 @@ def zero_code(fmt: FloatFormat, *, negative: bool = False) -> int:
 
 
 def below_zero_code(fmt: FloatFormat) -> int:
-    """Return what a negative value becomes in an unsigned format: NaN, or the smallest value where there is no NaN."""
+    """Return the code of a negative value in an unsigned format: NaN, or the smallest value in a format without NaN."""
     return fmt.nan_code if fmt.has_nan else 0
 
 
 def infinity_code(fmt: FloatFormat, overflow: Overflow = "format", *, negative: bool = False) -> int:
-    """Return what infinity becomes: itself where the format has it and does not saturate, else what overflow gives, or
+    """Return the code of infinity: itself if the format has it and does not saturate, else the overflow result, or
     NaN."""
     if fmt.lost:
         return fmt.nan_code

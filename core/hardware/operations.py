@@ -152,9 +152,9 @@ def memory_seconds(bytes: float, bandwidth: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """FLOPs and bytes of an operation: numbers, or arrays over whatever was swept.
+    """FLOPs and bytes of an operation, as numbers or arrays.
 
-    parts: the formulas that both came from, with their values; a sum of works has those of all its terms.
+    parts: the formulas of both, with their values; a sum has those of all its terms.
     """
 
     flop: Value
@@ -297,7 +297,8 @@ def ridge_point(peak: float, bandwidth: float) -> float:
 
 
 def explain_device(device: Accelerator, dtype: str) -> list[Explanation]:
-    """Return the ridge point of ``device`` in ``dtype``, and its peak from the clock where that is known."""
+    """Return the ridge point of ``device`` in ``dtype``, and the derivation of its peak from the clock if that is
+    known."""
     peak = device.peak(dtype)
     explanations: list[Explanation] = []
     if (clock := device.clock) and clock.dtype == dtype:

@@ -92,7 +92,7 @@ class Job(Generic[Spec, Snapshot]):
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """Return the job as it is now."""
+        """Return the job's state as of now."""
 
     def unlock(self) -> None:
         """Give up the lock of the machine."""
@@ -201,7 +201,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
             return self._newest(lambda job: job.found)
 
     def own(self, who: str) -> Snapshot | None:
-        """Return the user's last job, in the queue, running or ended; None if there is none or it is long forgotten."""
+        """Return the user's last job, queued, running, or ended; None if there is none or it is no longer kept."""
         with self._lock:
             return self._newest(lambda job: job.who == who)
 

@@ -173,7 +173,7 @@ class PlanEstimate:
         """What the plan asks of a search, on the accelerators and with the sequences a step that its layout has. Of a
         model that is only counted it is that of the layers that stand in for it.
 
-        Raises `LayoutError` where the plan has no layout, `BudgetError` where no step is timed.
+        Raises `LayoutError` if the plan has no layout, `BudgetError` where no step is timed.
         """
         request = estimable_request(self.whole)
         if request is None:

@@ -205,12 +205,11 @@ def datasheet_peak(run: PublishedRun) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A published run beside the same run by the rule: its own parameters, tokens and accelerator.
+    """Published run compared with the same run by 6ND: its own parameters, tokens, and accelerator.
 
-    seq_len: the length attention is counted at. rule_flop: 6 N D. rule_hours: accelerator-hours of that at the assumed
-    MFU. square_hours: what counting attention's products, causal, adds to them. other_hours: what the published hours
-    hold beyond both; negative when the assumed MFU is too low. utilization: 6 N D over what the published hours could
-    have done at peak.
+    seq_len: length at which attention is counted. rule_flop: 6 N D. rule_hours: its accelerator-hours at the assumed
+    MFU. square_hours: hours that causal attention matmuls add. other_hours: published hours beyond both; negative if
+    the assumed MFU is too low. utilization: 6 N D divided by the FLOPs that the published hours allow at peak.
     """
 
     run: PublishedRun
@@ -227,7 +226,8 @@ class Comparison:
 
     @property
     def evidence(self) -> bool:
-        """Whether the hours say anything about 6ND: not on an assumed count, beside other work, past the peak."""
+        """Whether the hours are evidence about 6ND: with a known token count, without other work, and within the
+        peak."""
         return self.hours.basis not in ("assumed", "more") and self.utilisation <= 1
 
 
@@ -298,12 +298,12 @@ class Evidence:
 
     @property
     def experts(self) -> bool:
-        """Whether it is a mixture of experts."""
+        """Whether the model is a mixture of experts."""
         return self.run.architecture == "moe"
 
     @property
     def width(self) -> Width:
-        """Format of the matmuls; 16-bit where the source names none."""
+        """Width of the matmuls; 16-bit if the source names none."""
         return width_of(self.run.precision)
 
     @property

@@ -226,8 +226,10 @@ def is_low_precision(accelerator: str, width: Width) -> bool:
 
 @cached("small_results_kept")
 def usable_matmul(accelerator: str, width: Width) -> float:
-    """Return what stands for the steps where their time is not known: the best 16-bit matmul over the dense 16-bit
-    peak, with the gain of narrower products, which is at most what the accelerator's own matmuls gain."""
+    """Return the rate that replaces an unknown step time: the best 16-bit matmul rate divided by the dense 16-bit peak.
+
+    For narrower matmuls it includes their gain, at most the gain that the accelerator's own matmuls have.
+    """
     best = best_16bit(accelerator)
     if not is_low_precision(accelerator, width):
         return best
@@ -300,7 +302,7 @@ class Shares:
     def at(self, level: float) -> float:
         """Return the share that a run of another lab stays below with probability ``level``.
 
-        Levels are moved away from the middle by one lab in all: the lab that comes next may lie outside of all.
+        Levels are moved away from the middle by one lab in all: the lab that comes next may is outside of all.
         """
         wanted = 0.5 + (level - 0.5) * (1 + 1 / self.labs)
         middles = np.cumsum(self.weights) - self.weights / 2
@@ -359,8 +361,10 @@ def new_hardware_factor(runs: Sequence[RunShare]) -> float:
 
 
 def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
-    """Return what ``runs`` say of a run on a new accelerator, or a proven one: from all runs, those on new accelerators
-    moved by their factor."""
+    """Return the run efficiencies that ``runs`` give for a new or a proven accelerator.
+
+    All runs count; those on new accelerators are scaled by their factor.
+    """
     by = new_hardware_factor(runs)
     shares = Shares.of([replace(run, steps_mfu=run.steps_mfu * by) if run.new_hardware else run for run in runs])
     return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares

@@ -57,12 +57,12 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """Hours expected over those published, minus 1."""
+        """Predicted hours divided by the published hours, minus 1."""
         return self.run.evidence.utilisation / self.utilisation.mid - 1
 
     @property
     def inside(self) -> bool:
-        """Whether it lies between P10 and P90."""
+        """Whether the run is between P10 and P90."""
         return self.utilisation.contains(self.run.evidence.utilisation)
 
 

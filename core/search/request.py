@@ -165,10 +165,10 @@ class SpaceError(LayoutError):
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """One plan. Numbers only, no arrays.
+    """Result of one layout, as plain numbers.
 
-    tokens: of one step, at their mean length. usable: bytes that one accelerator has. mfu: model FLOPs of the step over
-    the dense peak. low, high: seconds of a step between which eight of ten comparable readings lie.
+    tokens: tokens of one step, at their mean length. usable: memory capacity in bytes. mfu: model FLOPs of the step
+    divided by the dense peak. low, high: 80% range of the step time in seconds.
     """
 
     layout: Layout
@@ -192,7 +192,7 @@ class LayoutResult:
 
     @property
     def spare(self) -> float:
-        """Bytes left on the fullest accelerator; negative where they are missing."""
+        """Free bytes on the accelerator that uses the most memory; negative if capacity is exceeded."""
         return self.usable - float(self.memory.total)
 
 
@@ -230,12 +230,11 @@ class Columns:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SearchResult:
-    """All that a search found.
+    """Result of a search.
 
-    best: the fastest; None if nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
-    plans: the fastest of those that fit, up to a cap.  count: plans that can be.  fitting: those of them that fit.
-    nearest: where nothing fits, the plan that misses by least.  kept_free: share of an accelerator's memory that all of
-    them leave free.
+    best: the fastest layout; None if none fits. pareto: Pareto-optimal layouts in time and memory, the fastest first.
+    plans: the fastest layouts that fit, up to a cap. count: number of valid layouts. fitting: number that fit. nearest:
+    the layout with the lowest peak memory if none fits. kept_free: memory headroom that all of them leave.
     """
 
     best: LayoutResult | None
@@ -344,8 +343,8 @@ class SearchRequest:
         return work_share(spec, partly_trained(spec, self.policy, self.trained), self.timed_length)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """Return bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside
-        them: more than there are where it does."""
+        """Return the peak memory of each layout in bytes, and what its host lacks; more than the capacity if the host
+        lacks memory."""
         memory = bytes_over(self.spec, layout, self._setup.states, self._setup.step, runtime=self.runtime)
         if math.isnan(self.host_bytes):
             return memory

@@ -20,7 +20,7 @@ _LOCK = 0x6E61706B
 def migrate(engine: Engine) -> None:
     """Bring the database to `HEAD`, in one transaction; of several processes one does, and the others wait.
 
-    Raises `StoreError` where the database is of a version that has no script here, and leaves it alone.
+    Raises `StoreError` if the database is of a version that has no script here, and leaves it alone.
     """
     with transaction(engine) as connection:
         if version_of(connection) == HEAD:

@@ -33,9 +33,8 @@ class StrideRun:
 class TensorLayout:
     """Shape, strides and storage offset of a tensor, in elements.
 
-    Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ.
-    Raises ``ValueError`` when shape and stride differ in length or a size is negative.
-    Source: https://docs.pytorch.org/docs/stable/tensor_view.html
+    Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ. Raises ``ValueError`` if shape and stride differ in
+    length or a size is negative. Source: https://docs.pytorch.org/docs/stable/tensor_view.html
     """
 
     shape: tuple[int, ...]

@@ -100,7 +100,7 @@ class ShapeError(ValueError):
 
 
 def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return ``shape`` with its -1 computed for ``numel`` elements. Raises `ShapeError` when that is impossible."""
+    """Return ``shape`` with its -1 computed for ``numel`` elements. Raises `ShapeError` if that is impossible."""
     if sum(size < 0 for size in shape) > 1 or min(shape, default=0) < -1:
         raise ShapeError(message("tensors.rule.negative"))
     known = math.prod(size for size in shape if size != -1)

@@ -63,7 +63,7 @@ def held() -> Mapping[int, Entry]:
 
 
 def full() -> bool:
-    """Return whether the comparison list holds as many plans as can be compared."""
+    """Return whether the comparison has the maximum number of plans."""
     return len(held()) >= limit("compared_plans")
 
 

@@ -58,7 +58,8 @@ class Wired(dict[str, Any]):
 
 @cached("arrays_kept")
 def kept(figure: Callable[..., dict[str, Any]], *given: Hashable) -> dict[str, Any]:
-    """Return what ``figure`` makes of ``given``, as it is sent: whoever asks for the same picture again shares it."""
+    """Return the figure that ``figure`` makes of ``given``, as it is sent. Users who ask for the same figure share
+    it."""
     return wire(figure(*given))
 
 

@@ -50,9 +50,9 @@ _FOUND_TEXTS = "plan:found"
 
 @dataclass(frozen=True, slots=True)
 class PresetButton:
-    """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
+    """Preset of the page in this run: its name, what selects it, whether it is current, and its part of the page.
 
-    at: the name of that part, without prefix; empty for the page as it is.
+    at: name of that part, without prefix; empty for the whole page.
     """
 
     name: str
@@ -253,9 +253,10 @@ class Inputs:
             self._outdated = True  # the browser had more to say of it than the address
 
     def ask(self, field: Field, **more: Any) -> Any:
-        """Draw a field that is in no form, and give its value. A bad text shows why, and the last good one stays.
+        """Draw a field outside the form, and return its value. A bad text shows an error, and the last good one still
+        applies.
 
-        more: what its widget takes beside, such as ``format``.
+        more: options of its widget, such as ``format``.
         """
         key = self.key(field.id)
         self._alone[field.id] = field
@@ -288,7 +289,7 @@ class Inputs:
         return value
 
     def problems(self, *names: str) -> list[str]:
-        """Return messages about these fields of the form that have not been said yet."""
+        """Return messages about these fields of the form that have not been shown yet."""
         wanted = set(names)
         new = [p for p in self.reading.problems if p.field in wanted - self._said]
         self._said |= wanted

@@ -162,7 +162,7 @@ def question_line(name: str) -> Any:
 
 
 def ask(inputs: Inputs, word: str, *fields: Field, width: int | None = None, placeholder: str = "") -> None:
-    """Draw fields of the page's question in the line of its title, after the word that stands for their labels."""
+    """Draw fields of the page's question in the line of its title, after the word that replaces their labels."""
     if word:
         st.html(f'<span class="np-ask" aria-hidden="true">{safe_text(word)}</span>', width="content")
     for one in fields:
@@ -415,7 +415,7 @@ def _examples(now: PageRun) -> str | None:
 
 
 def draw_page(draw: Callable[[Inputs], None]) -> None:
-    """Draw a page that answers for the plan: all of it in every run, since its fields stand outside of the page."""
+    """Draw a page with a plan. It runs completely each time, because its fields are outside of the page."""
 
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone

@@ -86,7 +86,7 @@ def part_shown(page: PageSpec) -> str:
 
 
 def bar(inputs: Inputs) -> Slides | None:
-    """Draw the bar, and say which slide of the page it names; None if nobody projects."""
+    """Draw the bar, and return the slide that it names; None if the projector mode is off."""
     place = _PLACE.get()
     if place is None:
         return offer_return(inputs)

@@ -77,7 +77,7 @@ def take_up_held(inputs: Inputs, kind: EntryKind) -> Held:
 
 
 def name_of(saved: Held) -> str:
-    """Return the name of a saved plan, empty if there is none or the database does not answer."""
+    """Return the name of a saved plan; empty without one, or if the database does not respond."""
     entry = _entry_of(saved) if saved else None
     return entry.name if entry else ""
 

@@ -61,7 +61,7 @@ def adopt_built() -> None:
 
 
 def own_model(inputs: Inputs) -> None:
-    """Draw what stands under the model's field: a box for a config.json until one is read, then what it was read as."""
+    """Draw the part below the model's field: a box for a config.json, or the shape that was read from it."""
     text, config = inputs.reading.values[SHAPE.id], st.session_state.get(_CONFIG)
     if not text:
         _config(inputs)

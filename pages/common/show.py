@@ -71,9 +71,9 @@ def slot() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The places of a page's first line that the page fills: among its examples, and for the question it adds.
+    """Places in a page's first line that the page fills: its examples, and its question.
 
-    Both are None on a projector, whose bar stands in their place.
+    Both are None in the projector mode, whose bar replaces them.
     """
 
     examples: Any = None
@@ -81,7 +81,7 @@ class Head:
 
 
 def header(page: PageSpec) -> Head:
-    """Return title, and in a box beside it what one learns here; a projector's bar takes its place."""
+    """Draw the title with a box that says what the page is about; in the projector mode, the bar replaces it."""
     if projecting():
         return Head()
     with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
@@ -161,7 +161,7 @@ def source(of: str | Source) -> None:
 
 
 def sourced(of: str | Source, *, after: str = "") -> Html:
-    """Return the same as safe HTML. after: what it is the source of, in the markup of `rich`."""
+    """Return a source as safe HTML. after: what it is the source of, in the markup of `rich`."""
     text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
@@ -198,12 +198,12 @@ def errors_under(inputs: Inputs) -> Iterator[None]:
 
 
 def draw_problems(inputs: Inputs, *fields: str) -> None:
-    """Draw the messages about these fields of the page's form, beside them; each is said once."""
+    """Draw the messages about these fields of the page's form next to them, each once."""
     alerts(inputs.problems(*fields))
 
 
 def alerts(messages: Iterable[str], kind: str = "np-error") -> None:
-    """Draw messages about inputs, in which nothing is markup; each is said once."""
+    """Draw messages about inputs, without markup, each once."""
     for said in dict.fromkeys(messages):
         _alert(literal(said), kind)
 

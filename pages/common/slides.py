@@ -97,7 +97,7 @@ class Slides:
 
     @property
     def of_own_plan(self) -> bool:
-        """Whether the page shows a plan of one's own, neither the usual one nor a preset's."""
+        """Whether the page shows a custom plan, which is neither the default nor a preset."""
         if self.here or not self.inputs.page.plans:
             return False
         texts, form = self.inputs.reading.texts, self.inputs.form

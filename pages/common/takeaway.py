@@ -50,7 +50,7 @@ def download_panel(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool 
 
 
 def typed_name(inputs: Inputs, label: str, likely: str) -> str:
-    """Return the name of what is exported, asked for; ``likely`` where nothing is entered."""
+    """Ask for the name of the export, and return it; ``likely`` if nothing is entered."""
     most = limit("plan_name")
     typed = st.text_input(label, key=inputs.key("take_name"), max_chars=most, placeholder=likely)
     return cleaned(typed or "", most) or likely

@@ -51,7 +51,7 @@ def css_variables() -> str:
 
 
 def projecting() -> bool:
-    """Return whether the page is drawn for a projector: the answer and its picture alone, in large type."""
+    """Return whether the projector mode is on, which shows only the answer and its picture in large type."""
     content: object = st.session_state.get(PROJECTOR)
     return st.query_params.get(PROJECTOR) == "true" if content is None else bool(content)
 

@@ -12,8 +12,10 @@ from core.limits import limit
 
 
 def drawn(field: Field, *, label: str = "", placeholder: str = "", **same: Any) -> object:
-    """Draw the widget of a field, and return what it holds. label, placeholder: in place of the field's own. same: what
-    every kind of widget takes, such as ``key``."""
+    """Draw the widget of a field, and return its content.
+
+    label, placeholder: replace the field's own. same: options that every kind of widget has, such as ``key``.
+    """
     label, same["help"] = label or field.label, field.help or None
     if field.short:
         same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
@@ -70,7 +72,7 @@ def cut(key: str) -> None:
 
 
 def content(field: Field, text: str) -> object:
-    """Return what the widget of a field holds for a text."""
+    """Return the content of a field's widget for a text."""
     if field.kind == "slider":
         return field.parse(text)
     return text == "true" if field.kind == "switch" else text

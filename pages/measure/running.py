@@ -48,7 +48,8 @@ def shared_runner() -> Runner:
 
 
 def ask(runner: Runner, programme: Programme) -> None:
-    """Begin a measurement, or join the queue; why not is said where the page is drawn next."""
+    """Start a measurement, or join the queue. If neither is possible, the reason is shown when the page is drawn
+    next."""
     try:
         runner.start(programme, visitor())
     except NotStartedError as problem:
@@ -73,9 +74,9 @@ def own_snapshot(runner: Runner) -> Snapshot | None:
 
 
 def draw_live(runner: Runner) -> bool:
-    """Draw the running measurement and the queue before the device once a second. False if there is none.
+    """Draw the running measurement, or the queue, once a second. Return False if there is none.
 
-    Where the watched one ends, the page is drawn again.
+    When the watched measurement ends, the page is drawn again.
     """
     running, own = runner.latest(), own_snapshot(runner)
     if (running is None or not running.running) and own is None:

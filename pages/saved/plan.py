@@ -49,8 +49,7 @@ def draw_messages(inputs: Inputs) -> None:
 
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
-    """Draw all about one plan or decision: what it comes to, what can be done with it, what is kept, and its
-    history."""
+    """Draw a plan or a decision: its result, the actions, its saved fields, and its history."""
     decision = plan.entry.kind == "decision"
     item = None if decision else compare_plan(plan.entry)
     with show.question(plan_name(item) if item else unmarked(plan.entry.name)):

@@ -92,7 +92,7 @@ class TensorInputs(Inputs):
         """Whether the code of the first row runs."""
 
     def ask_code(self, *, of_older_link: bool) -> str:
-        """Draw the field for code, and decide whether it runs; what stands in it."""
+        """Draw the field for code, decide whether it runs, and return its text."""
         state, key = st.session_state, self.key(_CODE.id)
         arrived = of_older_link or (key not in state and key in st.query_params)
         code: str = self.ask(_CODE)
@@ -238,7 +238,7 @@ def as_script(inputs: TensorInputs) -> str:
 
 
 def answers(run: Trace) -> None:
-    """Draw what lines said that are no tensors."""
+    """Draw the results of lines that are not tensors."""
     rows = fact_rows(run)
     if rows:
         items = "".join(

@@ -45,7 +45,7 @@ class Reporter:
         print(encode(event), file=self.out, flush=True)
 
     def progress(self, item: Item, fraction: float) -> None:
-        """Write progress unless the last one is recent; the start of an item is always said."""
+        """Write the progress, unless the last one is recent. The start of an item is always written."""
         now = time.monotonic()
         if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
             self.last = now
@@ -98,7 +98,7 @@ def step_aside() -> None:
 
 
 def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """Return the processor, with as many threads as torch takes by default."""
+    """Return the CPU as a device, with torch's default number of threads."""
     here = device.cpu()
     facts = DeviceFacts(
         name=here.name,

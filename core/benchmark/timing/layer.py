@@ -60,11 +60,10 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """Return the layer with its optimizer, checked against float64, with as many of its tokens as a step takes time
-    for.
+    """Return the layer with its optimizer, checked against float64, with as many tokens as a step has time for.
 
-    Raises `SkippedError` if compiling takes too long or states do not fit, `RefusedError` if a result is wrong, and
-    whatever torch raises that cannot compile.
+    Raises `SkippedError` if compilation takes too long or states do not fit, `RefusedError` if a result is wrong, and
+    torch's own error if compilation fails.
     """
     torch, shape, how = bench.torch, programme.layer or DEFAULT_LAYER, format_of(bench)
     if shape.experts:

@@ -54,7 +54,7 @@ Shape = tuple[int, int, int]
 
 
 def headline(programme: Programme) -> str:
-    """Return the dtype that training on such a device takes, or the first asked for."""
+    """Return the dtype in which this device would train, or the first requested one."""
     wanted = "fp32" if programme.device == "cpu" else "bf16"
     return wanted if wanted in programme.dtypes or not programme.dtypes else programme.dtypes[0]
 
@@ -185,7 +185,7 @@ def _once(bench: Bench, run: Callable[[], Any]) -> float:
 
 
 def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: float = PATIENCE_S) -> None:
-    """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
+    """Raise `SkippedError` if `MIN_RUNS` runs are expected to take much longer than the item's seconds.
 
     Smaller products are run first, each only if it is expected to fit itself, by the one before in proportion to the
     work. Small products run below the full rate, so it errs on the high side and nothing runs much longer.

@@ -81,7 +81,7 @@ class KernelOperand:
 def rounded(torch: Any, numeric: Numeric, values: Any) -> KernelOperand:
     """Return ``values`` in the dtype, unscaled or with scales that let the largest magnitude of their range just fit.
 
-    Raises `SkippedError` where blocks do not divide k.
+    Raises `SkippedError` if blocks do not divide k.
     """
     match numeric.scaling:
         case "none":
@@ -134,7 +134,7 @@ def e2m1_codes(torch: Any, values: Any) -> Any:
 
 
 def e2m1_values(torch: Any, codes: Any) -> Any:
-    """Return what four-bit codes stand for, float32."""
+    """Return the float32 values of four-bit codes."""
     table = torch.tensor([*E2M1, *(-value for value in E2M1)], device=codes.device)
     return table[codes.long()]
 

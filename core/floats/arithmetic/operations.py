@@ -99,7 +99,7 @@ class Cut:
 
     @property
     def tie(self) -> bool:
-        """Whether the number lies halfway between its neighbors."""
+        """Whether the number is halfway between its neighbors."""
         return bool(self.guard) and not (self.round_ or self.sticky)
 
     @property
@@ -139,7 +139,7 @@ class FloatOperation:
 
     @property
     def overflowed(self) -> bool:
-        """Whether what was rounded lies beyond the largest finite value."""
+        """Whether the rounded result is beyond the largest finite value."""
         return self.cut is not None and overflows(self.cut, self.fmt)
 
     @property
@@ -206,7 +206,7 @@ def operate(
 def _round(
     operation: FloatOperation, exact: Fraction, addends: tuple[Operand, Operand], register: Register | None, seed: Seed
 ) -> tuple[int, Cut | None]:
-    """Return the code of what stands in the register, or of the product where there is none, and how it was cut."""
+    """Return the code of what stands in the register, or of the product if there is none, and how it was cut."""
     fmt, rounding = operation.fmt, operation.rounding
     negative, longer = exact < 0, max(addends, key=_reach)
     if negative and not fmt.signed:
@@ -376,7 +376,7 @@ def _cut(
 
 
 def overflows(cut: Cut, fmt: FloatFormat) -> bool:
-    """Return whether what was rounded lies beyond the largest finite value."""
+    """Return whether the rounded number is beyond the largest finite value."""
     return (cut.kept + cut.up) * Fraction(2) ** cut.last > fmt.max_finite
 
 

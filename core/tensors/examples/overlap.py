@@ -152,10 +152,9 @@ class Hazard:
 
 
 def replay(trace: Trace) -> Hazard | None:
-    """Return the last write of a trace, element by element; ``None`` where it cannot be replayed, or is too large to be
-    drawn.
+    """Return the last write of a trace, element by element.
 
-    What can be is an operation of `_CHANGES` on a whole tensor of whole numbers.
+    ``None`` if it is too large to draw, or is not an operation of `_CHANGES` on a whole tensor of whole numbers.
     """
     step = next((step for step in reversed(trace.steps) if step.kind in ("write", "refused")), trace.last)
     method = step.operation if step.operation in _CHANGES else _METHODS.get(step.symbol, "")

@@ -38,7 +38,7 @@ class Devices:
         self.default: Any = None
 
     def set_default(self, device: Any) -> None:
-        """Let tensors be made on a device where none is said: as inside of ``with torch.device``."""
+        """Let tensors be made on a device if none is said: as inside of ``with torch.device``."""
         if self.default is not None:
             self.default.__exit__(None, None, None)
         self.default = None if device is None else self.torch.device(device)

@@ -29,7 +29,10 @@ class Block(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """What a line said. text: what was asked; value: the answer; holds: of ``assert``, ``None`` for what is shown."""
+    """A line's result that is not a tensor.
+
+    text: the expression. value: its value. holds: whether an ``assert`` holds, ``None`` for other lines.
+    """
 
     line: int
     text: str
@@ -202,7 +205,7 @@ class TraceStep(CallRow):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line that is not run: its number from 1, its text, and what is said of it."""
+    """A line that was not run: its number from 1, its text, and the reason."""
 
     line: int
     text: str

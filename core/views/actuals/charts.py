@@ -29,7 +29,7 @@ def drawn_rows(days: Array) -> npt.NDArray[np.intp]:
 
 
 def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
-    """Return tokens over days: the plan's P10 to P90, its middle, what was logged, and where it leads."""
+    """Return a chart of tokens over days: the plan's P10–P90 and median, the log, and its projection."""
     scale = scale_for("tokens", p.goal)
     goal, plan = p.goal / scale.size, p.planned
     ends = [min(end, _FURTHEST * max(plan.high, p.day)) for end in p.ends]

@@ -23,7 +23,7 @@ _PLOT = 379.0
 
 
 def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure:
-    """Return points on the measured roofline; sheet: the datasheet's, dashed where it is known."""
+    """Return a chart of the measured points and roofline. sheet: the datasheet's roofline, dashed."""
     points = placed_points(record, roof)
     at = [p.flop / p.bytes for p in points]
     low, high = min([*at, roof.ridge / 100]) / 2, max([*at, roof.ridge * 10]) * 2

@@ -132,7 +132,7 @@ def missing_table(record: Record, kind: Kind) -> Table:
 
 
 def kernel_notes(record: Record, kind: Kind) -> dict[str, str]:
-    """Return by name what is to be known of the kernels of a kind."""
+    """Return the notes on kernels of a kind, by name."""
     return {p.item.name: p.note for p in record.points if p.item.kind == kind and p.note}
 
 

@@ -102,7 +102,7 @@ def whiskers(
 
 
 def marks(mode: str, x: Iterable[Any], y: Iterable[Any], hover: str | Sequence[str], **options: Any) -> Figure:
-    """Return points or a line. hover: what a mouse is told: a template for all, a text for each, or nothing."""
+    """Return points or a line. hover: one template for all, one text per point, or nothing."""
     return {"type": "scatter", "mode": mode, "x": x, "y": y, **_hover(hover), **options}
 
 
@@ -150,7 +150,7 @@ def power(base: int, exponent: int) -> str:
 
 
 def as_typed(text: str) -> str:
-    """Return ``text`` of a user's or of a file for a figure, where a tag would be one: with none in it."""
+    """Return ``text`` of a user or a file for a figure, with tags escaped."""
     return html.escape(text, quote=False)
 
 

@@ -46,7 +46,7 @@ def _rich(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return ``text`` as safe HTML where it may quote a user: only `` `code` `` outside “quotation marks” is markup."""
+    """Return ``text`` that may quote a user as safe HTML: only `` `code` `` outside “quotation marks” is markup."""
     return around_quotation(text, _coded)
 
 
@@ -75,7 +75,7 @@ def remarked(text: str, remark: str = "") -> str:
 
 
 def typed(text: str, remark: str = "") -> str:
-    """Return the same of what a user typed, with no markup in it."""
+    """Return a text that a user entered as a table cell, without markup, with a quieter ``remark``."""
     return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
 
 

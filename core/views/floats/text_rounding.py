@@ -20,7 +20,7 @@ def mode_label(rounding: Rounding) -> Message:
 
 
 def takeaway(scope: Microscope) -> Message:
-    """Return where the number lies between its neighbors, and which way round-to-nearest goes."""
+    """Return where the number is between its neighbors, and which way round-to-nearest goes."""
     up = 2 * scope.position > 1
     code = scope.high_code if up else scope.low_code
     way = "up" if up else "down"

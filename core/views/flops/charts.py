@@ -93,7 +93,8 @@ def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
 
 
 def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
-    """Return attention's products against everything else as the sequence grows: where the one overtakes the other."""
+    """Return a chart of attention matmuls and all other FLOPs by sequence length, with the length at which they
+    cross."""
     x = growth.lengths.astype(np.float64)
     weights, squares = growth.weights, growth.squares
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])

@@ -222,7 +222,7 @@ def steps_basis(a: PlanEstimate) -> Message:
 
 
 def days_basis(a: PlanEstimate) -> Message | str:
-    """Return what the days follow from where an MFU was entered, in the same words wherever they are shown."""
+    """Return what the days follow from if an MFU was entered, in the same words wherever they are shown."""
     return message("plan.basis.entered_mfu") if a.plan.typed_mfu else ""
 
 
@@ -276,9 +276,10 @@ def impossible(a: PlanEstimate) -> Message | str:
 
 
 def other_peak(a: PlanEstimate) -> Message | str:
-    """Return that the peak asked for is none of this accelerator's, and which one counts instead; else empty.
+    """Return that the accelerator has no peak in the selected dtype, and which one is used instead; empty if it has
+    one.
 
-    Where model states are kept in the format that it does not multiply, also what becomes of them.
+    If model states are stored in a format without matmul units, it also says so.
     """
     if a.dtype == a.plan.dtype:
         return ""
@@ -327,8 +328,8 @@ def no_published_run(accelerator: str) -> Message | str:
 
 
 def layout_notices(a: PlanEstimate) -> list[Message]:
-    """Return that the layout leaves accelerators idle, takes another batch than the one asked for, or multiplies in
-    fp32; mostly none."""
+    """Return notices that the layout has idle accelerators, another batch than entered, or fp32 matmuls; usually
+    empty."""
     notices: list[Message] = []
     with suppress(LayoutError):
         h = a.memory
@@ -360,8 +361,11 @@ def long_sequences(a: PlanEstimate) -> list[Message]:
 
 
 def cautions(a: PlanEstimate) -> list[Message]:
-    """Return what is to be said beside the answer, the most important first: looks swapped, beyond what was published,
-    longer than was trained, and what the layout or the optimistic case takes."""
+    """Return the cautions about an answer, the most important first.
+
+    They are about swapped numbers, plans beyond published runs, sequences longer than the model's maximum, and what the
+    layout or the optimistic case requires.
+    """
     notices: list[Message] = []
     plan, m = a.plan, a.middle
     if not a.model and a.find not in ("parameters", "tokens") and plan.tokens < plan.parameters > _LARGEST_MODEL:

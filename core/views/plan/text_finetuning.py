@@ -22,8 +22,8 @@ _FEW_TOKENS = 1e9
 
 
 def tunes(h: MemoryEstimate) -> bool:
-    """Return whether a plan is about fine-tuning: by what it trains or saves memory with, or by few tokens on few
-    cards."""
+    """Return whether a plan is about fine-tuning: by what is trained, by its memory options, or by few tokens on few
+    GPUs."""
     how = h.plan.runtime_options
     few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
     saving = how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised
@@ -96,7 +96,7 @@ def _is_nf4(h: MemoryEstimate) -> bool:
 
 
 def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
-    """Return the bytes between which eight in ten measured peaks of such runs lie; None if none was published."""
+    """Return the 80% range of measured peaks of similar runs in bytes; None if none was published."""
     if h.plan.device.vendor == "Apple":
         return None
     low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED

@@ -96,7 +96,7 @@ def costs(fix: Fix) -> list[Message]:
 
 
 def priced(h: MemoryEstimate, fix: Fix) -> list[Message]:
-    """Return a fix with what it saves, leaves, and costs, and its caveats."""
+    """Return a fix with what it saves, leaves free, and costs, and its caveats."""
     added = costs(fix)
     over_link = "memory.fix.option_link" if "off" in fix.texts else "memory.fix.option_free"
     said = pick_message(

@@ -68,7 +68,7 @@ def where_text(count: int, device: str, idle: int = 0) -> Message:
 
 
 def counted(h: MemoryEstimate) -> Message:
-    """Return the line under the headline: the layout, and what it recomputes."""
+    """Return the line under the headline: the layout and its recomputation."""
     return message(
         "memory.layout.line",
         source=message(f"memory.layout.{_layout_source(h)}"),

@@ -22,7 +22,7 @@ _ATTENTION = ("attention", "scores", "softmax", "values")
 
 @dataclass(frozen=True, slots=True)
 class RooflineRow:
-    """One operation, its phases together; per: the layer, or what it stands beside the layer for."""
+    """One operation with its phases together. per: the layer, or the model or step that it belongs to instead."""
 
     name: str
     matmul: bool
@@ -82,7 +82,7 @@ def not_modeled(spec: TransformerSpec) -> Message:
 
 
 def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> list[Message]:
-    """Return what matmuls are of the layer's FLOPs and of its time, and what is beside it."""
+    """Return the share of matmuls in the layer's FLOPs and time, and the operations outside the layer."""
     rows = rows_of(result)
     layer = sum(r.seconds for r in rows if r.per == "layer")
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
@@ -99,7 +99,7 @@ def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> li
 
 
 def device_name(name: str, plan: Plan) -> Message | str:
-    """Return the accelerator, and whose measured rates count where any do."""
+    """Return the accelerator, and the origin of measured rates if there are any."""
     if rates_origin(plan) not in ("own", "stands in"):
         return name
     origin = plan.measured.device

@@ -134,7 +134,7 @@ def near_table(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) 
 
 
 def score_text(score: Score) -> Message:
-    """Return how far the range is to be trusted: what happened to labs that were held out."""
+    """Return how well held-out labs were predicted."""
     return message("runs.score", tenths=float(round(10 * score.inside)), runs=float(score.runs), error=score.error)
 
 

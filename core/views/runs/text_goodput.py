@@ -21,7 +21,7 @@ _NOTHING = 1e-9
 
 
 def whole_text(a: PlanEstimate) -> Message:
-    """Return what the end-to-end time goes to."""
+    """Return the parts of the end-to-end time in a sentence."""
     m, rest = a.middle, unexplained(a)
     way = "whole.takeaway_rest" if rest > _NOTHING else "whole.takeaway"
     return pick_message(

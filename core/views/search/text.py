@@ -40,7 +40,7 @@ def step_range(at: PlanEstimate) -> Message:
 
 
 def answer_rows(at: PlanEstimate, result: SearchResult) -> list[Row]:
-    """Return what a step comes to, and how many layouts were searched."""
+    """Return the rows of a step, and of the number of layouts searched."""
     request, step = at.request, at.step
     sequences = step.tokens // request.timed_length
     batch = message("search.row.tokens_note", sequences=float(sequences), length=float(request.seq_len))

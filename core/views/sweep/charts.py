@@ -100,7 +100,7 @@ def grid_alt(sweep: Sweep, result: Result, answer: str) -> Message:
 
 
 def shares_of(values: Array) -> Array:
-    """Return where each value lies between the smallest and the largest, from 0 to 1; 0 if unknown."""
+    """Return where each value is between the smallest and the largest, from 0 to 1; 0 if unknown."""
     finite = np.isfinite(values)
     low, high = (float(np.min(values[finite])), float(np.max(values[finite]))) if finite.any() else (0.0, 0.0)
     if low == high:

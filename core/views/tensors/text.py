@@ -46,13 +46,13 @@ def storage_letter(storage: int) -> str:
 
 
 def fact_rows(trace: Trace) -> list[tuple[int, str, str, str]]:
-    """Return what lines said that are no tensors: line, what was asked, answer, and ✓ or ✗ of an assertion."""
+    """Return the results that are not tensors: line, expression, value, and ✓ or ✗ for an assertion."""
     marks = {True: "✓", False: "✗", None: ""}
     return [(fact.line, fact.text, fact.value, marks[fact.holds]) for fact in trace.facts]
 
 
 def unread_line_note(trace: Trace) -> list[Message]:
-    """Return what is said of the line that did not run; nothing if all lines ran."""
+    """Return the note on the line that did not run; empty if all lines ran."""
     if trace.unread is None:
         return []
     before = len(trace.steps) > 1 or bool(trace.facts)

@@ -16,7 +16,7 @@ Subject = TypeVar("Subject")
 
 
 def switches(groups: Groups) -> dict[str, Field]:
-    """Return the panels as fields of the page's form, in the order in which they stand."""
+    """Return the switches of the panels as fields of the page's form, in order."""
     return {
         name: switch(name, title, False, part="panels") for titles in groups.values() for name, title in titles.items()
     }

@@ -37,7 +37,7 @@ LET_GO_EVERY_S = 20.0
 
 
 def raise_limit() -> int | None:
-    """Raise this process's soft limit of descriptors to its hard one, and give it; ``None`` where there is none."""
+    """Raise this process's soft limit of descriptors to the hard limit, and return it; ``None`` without limits."""
     if resource is None:
         return None
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

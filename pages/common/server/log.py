@@ -32,8 +32,7 @@ class OncePer(logging.Filter):
         self._seen: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log ``record``; where others were held back since the last one, its message says how
-        many."""
+        """Return whether to log ``record``. If others were suppressed since the last one, its message says how many."""
         kind = _kind(record)
         with self._lock:
             now = self._clock()

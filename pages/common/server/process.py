@@ -96,10 +96,10 @@ class SparingLogger(logging.Logger):
 
 
 def spare_the_log() -> None:
-    """Keep every logger, those there are and those to come, from saying the same thing more than once a minute.
+    """Keep every present and future logger from repeating a message more than once a minute.
 
-    Streamlit gives each of its loggers a handler of its own, so no one place sees all records. asyncio alone, with no
-    descriptor left to accept connections, has filled 64 MB with saying so.
+    Streamlit gives each of its loggers a separate handler, so no single place sees all records. asyncio, without a
+    descriptor left to accept connections, once filled 64 MB with one message.
     """
     logging.setLoggerClass(SparingLogger)
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):

@@ -62,7 +62,7 @@ class Uploads:
             self._coming -= Counter({session: came})  # and forget who is at none
 
     def _make_sure(self, session: str) -> None:
-        """Raise `_FullError` where a session, or all of them, hold more than they may."""
+        """Raise `_FullError` if a session, or all of them, hold more than they may."""
         files = runtime.get_instance().uploaded_file_mgr
         mine = files.file_storage.get(session, {}).values()  # type: ignore[attr-defined]
         held = sum(len(file.data) + EACH for file in mine) + self._coming[session]
