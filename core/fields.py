@@ -341,8 +341,10 @@ class Form:
         return tuple(item for item in self.fields if item.part == name)
 
     def parse(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> ParsedForm:
-        """Return ``texts`` by id → values. A field without a text has its default; one with a bad text what was
-        ``good`` last, or its default."""
+        """Return the values of ``texts`` by id.
+
+        A field without a text has its default. A field with a bad text has its text from ``good``, or its default.
+        """
         values: dict[str, Any] = {}
         used_texts: dict[str, str] = {}
         problems: list[Problem] = []

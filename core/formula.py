@@ -150,7 +150,7 @@ class Source:
     url: str = ""
 
     def at(self, locator: str) -> Source:
-        """Return the same work, at another place inside it."""
+        """Return this source with another locator inside it."""
         return replace(self, locator=locator)
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ def sustained(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
 
 
 def fastest(points: Iterable[Point]) -> Point | None:
-    """Return the one of the highest rate; None for none."""
+    """Return the point with the highest rate; None without points."""
     return max(points, key=lambda point: point.rate, default=None)
 
 

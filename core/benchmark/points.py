@@ -62,7 +62,8 @@ class Item(Checked):
 
 
 class State(Checked):
-    """A device at one moment; None for what nothing reports. energy_j: used so far. clock_reasons: bits of NVML."""
+    """State of a device at one moment; None for unreported values. energy_j: energy used so far. clock_reasons: NVML's
+    bits."""
 
     clock_mhz: Amount | None = None
     temperature_c: Amount | None = None

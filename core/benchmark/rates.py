@@ -42,9 +42,9 @@ class MeasuredRates:
 def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRates:
     """Return the rates of ``record``, sustained where they were timed, or of bursts only.
 
-    Of matmuls the fastest square of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4; of memory the largest
-    copy. On a GPU squares smaller than `SQUARE` and copies smaller than `COPY_BYTES` do not count, and nowhere points
-    whose runs vary widely.
+    For matmuls, these are the fastest squares of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4; for
+    memory, the largest copy. On a GPU, squares smaller than `SQUARE` and copies smaller than `COPY_BYTES` do not count,
+    and on no device points whose runs vary widely.
     """
     is_gpu = record.programme.device != "cpu"
     points = tuple(p for p in record.points if regime == "sustained" or p.item.regime == regime)

@@ -50,7 +50,7 @@ _LAW: Mapping[str, Symbol] = {
     sources=(_HOFFMANN, _BESIROGLU),
 )
 def loss(params: float, tokens: float, floor: float, a: float, b: float, alpha: float, beta: float) -> float:
-    """Loss after training so many parameters on so many tokens."""
+    """Loss after training a number of parameters on a number of tokens."""
     return floor + a / params**alpha + b / tokens**beta
 
 
@@ -122,7 +122,7 @@ class LossLaw:
     known: str
 
     def loss(self, params: float, tokens: float) -> float:
-        """Return loss in nats per token of the text that the law was fitted on."""
+        """Return the loss in nats per token, on the text that the law was fitted to."""
         return loss(params, tokens, **self._constants, floor=self.floor)
 
     @property

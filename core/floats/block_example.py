@@ -127,8 +127,7 @@ def read_block(text: str) -> tuple[float, ...]:
 
 
 def write_block(values: tuple[float, ...]) -> str:
-    """Return the text that `read_block` reads as ``values``, in fewer digits only where it would grow beyond its
-    cap."""
+    """Return the text that `read_block` reads as ``values``, with fewer digits only if it would exceed its cap."""
     whole = [repr(value).removesuffix(".0") for value in values]
     for digits in range(17, 3, -1):
         text = ", ".join(w if len(w) <= digits else f"{v:.{digits}g}" for v, w in zip(values, whole, strict=True))

@@ -49,14 +49,19 @@ def encode(
 ) -> Codes:
     """Return the codes of ``values`` in ``fmt``, each rounded once, in the shape of ``values``.
 
-    values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³). For finer
-        numbers, use `encode_exact`.
-    rounding, overflow: `Rounding` and `Overflow`. seed: random bits of stochastic rounding, a number or a generator.
-    dtype: of the codes, an unsigned integer that is wide enough; by default the narrowest.
     NaN gives the format's quiet NaN. A negative value gives NaN in an unsigned format, and so does 0 in E8M0.
-    Magnitudes
-    below the smallest E8M0 value become that value.
-    Raises ``TypeError`` for wider floats and complex numbers, and `FormatError` for NaN in a format without one.
+    Magnitudes below the smallest E8M0 value become that value.
+
+    Args:
+        values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³). For
+            finer numbers, use `encode_exact`.
+        rounding, overflow: `Rounding` and `Overflow`.
+        seed: Random bits of stochastic rounding, a number or a generator.
+        dtype: Unsigned integer type of the codes; by default the narrowest that is wide enough.
+
+    Raises:
+        TypeError: For wider floats and complex numbers.
+        FormatError: For NaN in a format without one.
     """
     given = np.asarray(values)
     if given.dtype.kind not in "fiub" or given.dtype.itemsize > 8:

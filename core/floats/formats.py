@@ -230,7 +230,7 @@ class FloatFormat:
 
     @cached_property
     def quantum_max(self) -> Fraction:
-        """The step from the largest finite value to where the next one would be."""
+        """Spacing above the largest finite value."""
         return Fraction(2) ** (self.power(self.max_code >> self.fraction_bits) - self.fraction_bits)
 
     @cached_property

@@ -225,7 +225,7 @@ class PlanEstimate:
 
     @property
     def layout_mfu(self) -> float:
-        """MFU that the steps of the plan's layout are estimated at, whatever was entered."""
+        """Estimated steady-state MFU of the plan's layout, whatever MFU was entered."""
         m = self.middle
         return self.terms.layout_mfu(m.parameters, m.accelerators)
 
@@ -264,7 +264,7 @@ class PlanEstimate:
         return [*answer_first, *explain_device(self.device, self.dtype)]
 
     def explain_power(self) -> list[Explanation]:
-        """Return carbon, energy and the most that is drawn at once; nothing of what is unknown."""
+        """Return the formulas of carbon, energy, and peak power, without unknown ones."""
         node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
         watts, share = drawn_power(self.device, power.draw)
         used = footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)

@@ -108,8 +108,10 @@ def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
 
 @cached("results_kept")
 def next_better(plan: Plan) -> tuple[int, float] | None:
-    """Return the fewest accelerators, in whole nodes, that train the plan at least 2% faster, and by what share; None
-    if no number does."""
+    """Return the fewest accelerators, in whole nodes, with which the run is at least 2% faster, and by what share.
+
+    None if there are no such accelerators.
+    """
     here, node, most = _on(plan, whole_accelerators(plan.accelerators)), plan.device.node_size, limit("accelerators")
     if here is None:
         return None

@@ -467,7 +467,7 @@ _BEYOND = {"parameters": ("n", "error.beyond_parameters"), "tokens": ("tokens", 
 
 
 def unanswerable(plan: Plan) -> BudgetError | None:
-    """Return what is wrong with a question before anything is computed."""
+    """Return the error of a question that cannot be answered, before anything is computed; None without one."""
     if plan.lacks_model:
         return BudgetError("shape", message("error.no_model"))
     if plan.find == "time" or not plan.within.in_money:

@@ -40,8 +40,8 @@ _PARAMETERS = Symbol("N", "parameters", "count")
 def flop_per_parameter_of_long(counted: float, usual: float) -> float:
     """Training FLOPs per token and parameter of long sequences.
 
-    The rule’s 6, times what a token costs at this length over what it costs at the longest one that a published run
-    had: the hours of those runs hold attention up to there. The MFU is taken to stay the same.
+    This is 6, times the FLOPs of a token at this length, divided by those at the longest published sequence length, up
+    to which published hours include attention. The MFU is assumed to stay the same.
     """
     return 6 * counted / usual
 

@@ -31,9 +31,9 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A whole run as predicted from those of other labs: end-to-end MFU, P10 to P90.
+    """Prediction of a whole run from those of other labs: end-to-end MFU, P10 to P90.
 
-    below: whether it stayed below each of `LEVELS`.
+    below: whether the published MFU is below each of `LEVELS`.
     """
 
     run: RunShare

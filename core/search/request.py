@@ -34,7 +34,7 @@ from core.training.trained import EVERYTHING, Trained
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From ``low`` to ``high``, both included; ``high`` None if nothing bounds it."""
+    """Range from ``low`` to ``high``, both included; ``high`` is None without an upper bound."""
 
     low: int = 1
     high: int | None = None

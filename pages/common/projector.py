@@ -121,7 +121,7 @@ def _rest(result: Slides) -> str:
 
 
 def room(key: str) -> int:
-    """Return pixels that the chart ``key`` may be high."""
+    """Return the height in pixels that the chart ``key`` may have."""
     return _ROOM if key in _CHARTS else _PANEL_ROOM
 
 

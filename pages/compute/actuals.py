@@ -26,7 +26,7 @@ _WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
 def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """Draw the panel's content."""
+    """Draw the panel of a running job: its log, and its progress compared with the plan."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
     show.draw_problems(inputs, LOG.id)

@@ -31,7 +31,7 @@ _TRAILED = ("up", "shared_up")
 
 
 def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """Draw the panel's content."""
+    """Draw the roofline of one layer."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     if spec.unlisted:
         show.note(text.not_modeled(spec))

@@ -21,7 +21,7 @@ from pages.common.theme import TOKENS
 
 
 def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """Draw the panel's content."""
+    """Draw the parts of the end-to-end time, checkpoints, failures, and energy."""
     text = text_goodput.whole_text(a)
     show.takeaway(text)
     alt = plain(message("whole.chart.alt", takeaway=text))

@@ -78,7 +78,7 @@ def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
 
 
 def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
-    """Draw the panel's content."""
+    """Draw how many users the model serves on a cluster, and how fast."""
     head = show.slot()
     with st.container(horizontal=True, key="memory_serving"):
         for field in FIELDS:

@@ -27,7 +27,7 @@ seconds it is given."""
 
 
 class Timing(Protocol):
-    """A kind's module. Neither function imports torch: `prepare` has it from the bench."""
+    """Functions of a module for one kind of items. Neither imports torch, because `prepare` gets it from the bench."""
 
     def items(self, programme: Programme) -> tuple[Item, ...]: ...
     def prepare(self, bench: Bench, programme: Programme, item: Item) -> PreparedItem: ...

@@ -225,9 +225,9 @@ def _round(
 
 
 def add_up(terms: Sequence[Fraction], fmt: FloatFormat) -> int | None:
-    """Return the code of a sum as hardware works it out: each term rounded, then added from the left, each sum rounded.
+    """Return the code of a sum as hardware computes it: each term is rounded, then added from the left with rounding.
 
-    None if there is no such sum: on the way it became infinite or NaN, or the format is only a scale.
+    None if an intermediate sum is infinite or NaN, or if the format is only a scale.
     """
     if not fmt.zero:
         return None

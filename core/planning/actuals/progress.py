@@ -133,7 +133,7 @@ class JobProgress:
 
 
 def tokens_each(log: LoggedRun, plan: Plan) -> float:
-    """Return the tokens of one of what the log counts, by the plan's sequence length and batch."""
+    """Return the tokens per counted unit of the log, a step or a sample, from the plan's sequence length and batch."""
     if log.measure == "tokens":
         return 1.0
     return float(plan.mean_length * (plan.sequences if log.measure == "steps" else 1))

@@ -100,10 +100,9 @@ def pack(entries: Sequence[Entry]) -> str:
 
 
 def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the plans of a link's text, written under ``version``, and what is to be said about them.
+    """Return the plans of a link's text, written under ``version``, and messages about them.
 
-    Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
-    within the text that is read.
+    Unknown fields, plans beyond the maximum, and a plan that is cut off are left out with a message.
     """
     sentences: list[str] = []
     entries: list[Entry] = []

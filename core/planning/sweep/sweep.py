@@ -139,7 +139,7 @@ class Sweep:
 
     @cached_property
     def may_meet_limits(self) -> Bools:
-        """Where no known limit is missed, and one is unknown."""
+        """Cells in which no known limit is missed, and one limit is unknown."""
         never = np.full(self.shape, False)
         met = [is_met | self.limits_unknown.get(name, never) for name, is_met in self.limits_met.items()]
         unknown = np.logical_or.reduce([never, *self.limits_unknown.values()])

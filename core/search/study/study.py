@@ -173,7 +173,7 @@ class Study(BaseModel):
 
     @property
     def chunk_count(self) -> int:
-        """Chunks that the points are taken in."""
+        """Number of chunks into which the points are divided."""
         return -(-self.count // self._per_chunk)
 
     def point(self, index: int) -> StudyPoint:

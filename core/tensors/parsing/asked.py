@@ -150,9 +150,9 @@ def _parameters(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] = ()) -> tuple[Asked, ...]:
-    """Return what has to be given, with the role that each name's use shows and a value that its name suggests.
+    """Return the names that a program uses without a definition, each with the role of its use and a suggested value.
 
-    shape: of x; sizes that a view of it asks for are those that it has.
+    shape: of x, which also determines the sizes in a view of x.
     """
     result: list[Asked] = []
     free = _Free(statements, known).free

@@ -89,10 +89,10 @@ class _Run:
 
 
 class ProgramPool:
-    """Runs programs in processes of their own, as many at once as may; the others wait. Methods are thread-safe.
+    """Runs programs in separate processes, up to a maximum at once; the others wait. Methods are thread-safe.
 
-    recorder: the module that runs a program in its process. sealed: whether a helper forks sealed processes, as on
-    Linux. command: starts Python with a module.
+    recorder: module that runs a program in its process. sealed: whether a helper forks sealed processes, as on Linux.
+    command: starts Python with a module.
     """
 
     def __init__(self, recorder: str = RECORDER, *, sealed: bool = LINUX, command: tuple[str, ...] = ()) -> None:

@@ -21,7 +21,7 @@ _MONTH, _LONGEST_EXAMPLE = 30.0, 5000.0
 
 
 def verdict(p: JobProgress) -> list[Message]:
-    """Return how far the job is, how that compares with the plan's range, when it ends, and whether within the
+    """Return the progress of the job, compared with the plan's range, its projected end, and whether it meets the
     deadline."""
     said = [
         message("actuals.all", goal=p.goal, day=p.day)

@@ -67,7 +67,7 @@ def gantt(schedule: Schedule, limit_watts: float, palette: Palette) -> Figure:
 
 
 def gantt_alt(schedule: Schedule) -> Message:
-    """Return what the chart shows, for who does not see it."""
+    """Return the alternative text of the chart."""
     return message("decide.chart.alt", runs=[_said(schedule, run) for run in schedule.runs])
 
 

@@ -94,7 +94,8 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
 
 
 def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette) -> Figure:
-    """Return relative spacing against magnitude, log-log, one staircase per format, labeled where it is flat."""
+    """Return a log-log chart of relative spacing against magnitude, one staircase per format, labeled where it is
+    flat."""
     low, high = STEPS
     data: list[dict[str, object]] = []
     notes: list[dict[str, object]] = []

@@ -211,7 +211,7 @@ def outcome_with_chance(check: Check) -> Message:
 
 
 def but_misses(plan: Plan) -> list[Message]:
-    """Return which limits a plan misses that is offered; empty if it misses none."""
+    """Return the limits that a suggested plan misses; empty if it misses none."""
     try:
         missed = missed_limits(plan)
     except (BudgetError, LayoutError) as problem:

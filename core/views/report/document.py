@@ -138,7 +138,7 @@ def rendered(template: str, title: str, date: datetime.date, link: str, **values
 
 
 def as_html(report: Report) -> str:
-    """Return the whole file."""
+    """Return the report as a complete HTML file."""
     several = len(report.plans) > 1
     at = report.layout
     explained = [

@@ -62,9 +62,9 @@ def published_headings(c: Comparison) -> tuple[Message, ...]:
 
 
 def published_rows(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
-    """Return a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
+    """Return the rows of a published run compared with 6ND for the same model, tokens, and accelerator.
 
-    steps: the plan's MFU of steady steps, of the peak that the run is compared with.
+    steps: the plan's steady-state MFU, relative to the peak that the run is compared with.
     """
     unknown, excluded = message("runs.table.unknown"), message("runs.table.excluded")
     flop, flop_off = (unknown, "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
