@@ -17,7 +17,8 @@ _FOLDER = Path(__file__).parents[1] / "assets" / "data"
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of ``assets/data/<name>.csv`` by column name; raises ``FileNotFoundError`` when there is none."""
+    """Return the rows of ``assets/data/<name>.csv`` by column name. Raises ``FileNotFoundError`` for an unknown
+    name."""
     with (_FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as table:
         return list(csv.DictReader(table))
 
@@ -40,11 +41,11 @@ _READ: Mapping[object, Callable[[str], Any]] = {"float": number, "int": whole, "
 def read_record(
     kind: type[Record], row: Mapping[str, str], columns: Mapping[str, str] = MappingProxyType({}), **given: Any
 ) -> Record:
-    """Return a record whose fields are the cells of a row: a number where it is entered so, else text.
+    """Return a record from the cells of a row: a number if the cell is one, else text.
 
     Args:
-        columns: The columns of fields that are named otherwise.
-        given: Fields that are no cell, or another reading of one.
+        columns: Columns of fields that have another name.
+        given: Fields that are not cells, or another reading of a cell.
     """
     cells = [item for item in fields(kind) if item.name not in given]
     read = {item.name: _READ.get(item.type, str)(row[columns.get(item.name, item.name)]) for item in cells}

@@ -170,10 +170,10 @@ class PlanEstimate:
 
     @cached_property
     def request(self) -> SearchRequest:
-        """What the plan asks of a search, on the accelerators and with the sequences a step that its layout has. Of a
-        model that is only counted it is that of the layers that stand in for it.
+        """Search request of the plan, with the accelerators and sequences per step of its layout.
 
-        Raises `LayoutError` if the plan has no layout, `BudgetError` where no step is timed.
+        For a model without layer formulas, it is the request of its proxy. Raises `LayoutError` if the plan has no
+        layout, and `BudgetError` if no step is timed.
         """
         request = estimable_request(self.whole)
         if request is None:

@@ -37,12 +37,11 @@ _SETTLED = 0.01
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fix:
-    """One change that fits.
+    """One change with which the plan fits.
 
-    texts: the plan's fields by id, as entered.  saved: bytes that the fullest accelerator holds less.  extra_flop:
-    FLOPs of a step, over those without the change, less one.  extra_traffic: the same of the bytes that an accelerator
-    sends for each of its tokens; NaN if it sent none.  extra_bubble: of the pipeline's wait, over the work, what comes
-    on top. device_memory: what it then holds.
+    texts: the plan's fields by id, as entered. saved: reduction of peak memory in bytes. extra_flop: relative change of
+    the FLOPs of a step. extra_traffic: relative change of the bytes that an accelerator sends per token; NaN if it sent
+    none. extra_bubble: added pipeline bubble, relative to compute. device_memory: memory after the change.
     """
 
     texts: Mapping[str, str]

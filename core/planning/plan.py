@@ -277,12 +277,13 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
-    """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
+    """Memory options besides the layout: the implementation of layers and loss, and what the runtime needs.
 
-    implementation: by name, as `core.training` has them. chunks: pieces of the loss. runtime_bytes: of its own.
-    slack: share that the allocator holds beyond the tensors. in_backward: each tensor is updated as its gradient
-    comes. paged: optimizer state may move to the host. offload_activations: what layers keep waits there. display:
-    bytes that a desktop takes. kernel: of attention, by name; the software's usual one where it is empty.
+    implementation: by name, as in `core.training`. chunks: loss chunks. runtime_bytes: bytes of the runtime itself.
+    slack: fraction that the allocator reserves beyond the tensors. in_backward: whether each tensor is updated as soon
+    as its gradient is computed. paged: whether optimizer state may move to the host. offload_activations: whether saved
+    activations are stored in host memory. display: bytes that a desktop uses. kernel: attention kernel by name; empty
+    for the default.
     """
 
     implementation: str = FUSED.id

@@ -322,8 +322,10 @@ def allocation_unit(plan: Plan, needed: float) -> int:
 
 
 def allocations(plan: Plan) -> tuple[Callable[[int], float], Callable[[float], int]]:
-    """Return the numbers of accelerators that come together, from the fewest: what stands at a place from 1 on, and
-    where a number stands."""
+    """Return the possible numbers of accelerators, from the fewest, as two functions.
+
+    The first maps a place, from 1 on, to a number, and the second maps a number to its place.
+    """
     node, few, many = plan.device.node_size, allocation_unit(plan, 1), allocation_unit(plan, math.inf)
     small = node // few
 
@@ -397,11 +399,10 @@ def first_place(
     size: Callable[[int], float] = float,
     place: Callable[[float], int] = int,
 ) -> int | None:
-    """Return the first place from 1 on where ``excess``, which falls from place to place, is no more than 1; None if it
-    is more even at ``most``.
+    """Return the first place, from 1 on, at which ``excess`` is at most 1; None if it exceeds 1 even at ``most``.
 
-    size, place: what stands at a place, and where a size stands. As excess falls about as sizes grow, each try says
-    about where the next one is to be.
+    size, place: map a place to its size, and a size to its place. ``excess`` must fall from place to place. As it falls
+    about as sizes grow, each value suggests the next place to try.
     """
     last, low, high = place(most), 0, 0
     low_excess = high_excess = math.nan

@@ -94,7 +94,8 @@ class TokenWork:
         return _counted(self.model, length)
 
     def per_parameter(self, params: npt.NDArray[np.float64] | float) -> Any:
-        """Return training FLOPs per token and parameter, for so many parameters; 6 up to the usual length."""
+        """Return the training FLOPs per token and parameter for ``params`` parameters; 6 up to the published
+        lengths."""
         if not self.long:
             return 6.0
         return flop_per_parameter_of_long.function(

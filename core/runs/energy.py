@@ -38,10 +38,10 @@ def part_of_node(watts: float, accelerators: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NodePower:
-    """What the node of an accelerator draws at most, in watts; NaN if even its power limit is unknown.
+    """Peak power of an accelerator's node in W; NaN if its power limit is unknown.
 
-    drawn: share of it that training was measured to draw on average; NaN if nobody measured that of this node.
-    confidence: ``verified``, ``recalled`` or `ASSUMED`.
+    drawn: measured average power in training as a share of it; NaN if not measured for this node. confidence:
+    ``verified``, ``recalled``, or `ASSUMED`.
     """
 
     node: str
@@ -167,10 +167,9 @@ def peak_power(accelerators: float, watts: float, pue: float) -> float:
     sources=(_LLAMA1, _WU),
 )
 def carbon(energy: float, intensity: float) -> float:
-    """Carbon dioxide of the energy.
+    """Carbon dioxide equivalent of the energy.
 
-    The intensity is that of the grid where the machines stand, whatever certificates were bought. Making the machines
-    is not in it.
+    The intensity is that of the local grid, whatever certificates were bought. Manufacturing is not included.
     """
     return energy / 1000 * intensity
 

@@ -132,9 +132,9 @@ def write_bandwidth(accelerators: float, each: float) -> float:
     sources=(_DALY,),
 )
 def checkpoint_seconds(size: float, bandwidth: float, blocking: float) -> float:
-    """Time that training stands still for one checkpoint.
+    """Time for which one checkpoint blocks training.
 
-    Written in the background, only the copy out of the accelerators’ memory blocks.
+    An asynchronous checkpoint blocks only while memory is copied out of the accelerators.
     """
     return size / bandwidth * blocking
 
@@ -273,12 +273,12 @@ def parse_failures(text: str) -> Failures:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """What the whole run depends on beyond the steady step.
+    """Inputs of the end-to-end time beyond the steady-state time.
 
-    write_each: bytes per second of writing for each accelerator. blocking: share of the writing during which training
-    waits. restart: seconds from a failure to training again. interval: seconds of training between checkpoints; NaN
-    takes Daly's. elsewhere: share of the wall time that goes to anything else (evaluation, planned stops, idle tails).
-    taken: times an hour that all accelerators are taken away at once, as spot capacity is: a failure of the run each.
+    write_each: checkpoint bandwidth per accelerator in bytes per second. blocking: share of the write time that blocks
+    training. restart: seconds from a failure until training resumes. interval: seconds of training between checkpoints;
+    NaN for Daly's. elsewhere: share of wall-clock time for anything else (evaluation, planned stops, idle tails).
+    taken: interruptions of spot capacity per hour, each a failure of the run.
     """
 
     failures: Failures = field(default_factory=Failures)

@@ -226,8 +226,11 @@ class Comparison:
 
     @property
     def evidence(self) -> bool:
-        """Whether the hours are evidence about 6ND: with a known token count, without other work, and within the
-        peak."""
+        """Return every published row that is evidence about whole runs, or about steady-state steps, under the same
+        convention.
+
+        Benchmarks are sweeps over batch and sequence; only their median rows are returned.
+        """
         return self.hours.basis not in ("assumed", "more") and self.utilisation <= 1
 
 
@@ -280,9 +283,9 @@ Width: TypeAlias = Literal["16-bit", "8-bit", "4-bit"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A published row with its utilization: 6 N (active) D over time, accelerators and their dense 16-bit peak.
+    """Published row with its MFU: 6 N (active) D divided by time, accelerators, and their dense 16-bit peak.
 
-    how: what it was computed from. rows: how many published rows it stands for (the median of a sweep).
+    how: what it was computed from. rows: number of published rows of which it is the median.
     """
 
     run: PublishedRun
@@ -426,16 +429,17 @@ def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:
 
 @cached("results_kept")
 def evidence(basis: Basis) -> tuple[Evidence, ...]:
-    """Return every published row that says something about whole runs, or about steady steps, under the one convention.
+    """Return every published row that is evidence about whole runs, or about steady-state steps, under the same
+    convention.
 
-    Benchmarks come in sweeps over batch and sequence; of each, the median row stands for all.
+    Benchmarks are sweeps over batch and sequence; only their median rows are returned.
     """
     return _sorted_out(basis)[0]
 
 
 @cached("results_kept")
 def left_out(basis: Basis) -> tuple[LeftOut, ...]:
-    """Return the rows of the same kinds that are no evidence, each with its reason."""
+    """Return the rows that are excluded as evidence, each with its reason."""
     return _sorted_out(basis)[1]
 
 

@@ -55,11 +55,11 @@ days; within these, because more than so many hardly train with the usual batch.
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """What a run's steps are computed from, and their MFU: 6 N (active) over the dense 16-bit peak.
+    """Inputs of a run's step time, and its steady-state MFU: 6 N (active) relative to the dense 16-bit peak.
 
-    sequences: of the step that the layout takes. shape: the catalog's model whose layers are counted; “its own layers”
-    where the run's row has their sizes; or the stand-in. mfu: NaN if step time is not known, or nothing fits. goodput:
-    what checkpoints and failures at their usual rates leave of the time.
+    sequences: sequences per step that the layout uses. shape: catalog model whose layers are counted; “its own layers”
+    if the run's row has their sizes; or the proxy. mfu: NaN if the step time is unknown, or nothing fits. goodput:
+    share of time left after checkpoints and failures at their default rates.
     """
 
     accelerators: int
@@ -167,7 +167,7 @@ RANGE_LEVELS = (0.1, 0.5, 0.9)
     sources=(OWN_CONSTRUCTION,),
 )
 def whole_run_mfu(steps: float, share: float) -> float:
-    """MFU over all billed hours: that of the steps alone, times the share of it that whole runs reach."""
+    """End-to-end MFU: steady-state MFU times run efficiency."""
     return steps * share
 
 
@@ -238,11 +238,11 @@ def usable_matmul(accelerator: str, width: Width) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunShare:
-    """A published whole run, and what its steps alone are estimated at.
+    """Published whole run with its estimated steady-state MFU.
 
-    steps_mfu: 6 N over the dense 16-bit peak; of the best matmul where no step can be estimated.
-    has_step_estimate: whether one can.
-    goodput: that failures and checkpoints leave at their usual rates.
+    steps_mfu: 6 N relative to the dense 16-bit peak; that of the best matmul if no step time can be estimated.
+    has_step_estimate: whether one can. goodput: share of time left after checkpoints and failures at their default
+    rates.
     """
 
     evidence: Evidence
@@ -398,8 +398,8 @@ def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:
 
 @cached("tables_kept")
 def spread_of_like_runs() -> float:
-    """Return how far one lab's like runs lie from its own middle: a standard deviation of logarithms, each lab weighing
-    the same."""
+    """Return the standard deviation of the logarithm of run efficiency among similar runs of one lab, with labs
+    weighted equally."""
     apart: dict[str, list[float]] = {}
     for one, other in like_runs(run_shares(has_step_estimate=True)):
         apart.setdefault(one.lab, []).append(math.log(one.without_failures / other.without_failures) ** 2 / 2)

@@ -169,12 +169,12 @@ DifferenceKind: TypeAlias = Literal["newer", "older", "family", "mixture", "dens
 
 @dataclass(frozen=True, slots=True)
 class NearestRun:
-    """A published run as a neighbor of a plan.
+    """Published run and its distance from a plan.
 
-    distance: 1 for a factor of ten in parameters or in tokens per parameter, one generation or another family of
-    accelerator, a mixture beside a dense model, or other widths. size, ratio: the run's parameters, and its tokens per
-    parameter, over the plan's, 1 if they are alike. differences: in what else the run differs. generations: how many
-    apart the accelerators are.
+    distance: 1 for a factor of ten in parameters or tokens per parameter, for one generation or another family of
+    accelerator, for a mixture of experts instead of a dense model, or for another width. size, ratio: the run's
+    parameters, and its tokens per parameter, relative to the plan's. differences: other differences. generations:
+    generations between the accelerators.
     """
 
     evidence: Evidence

@@ -120,7 +120,8 @@ class Timeline:
 
 
 def timeline_of(layout: Layout, step: StepTime) -> Timeline:
-    """Return the pipeline of a layout, with as many of its micro-batches as can be drawn. Contention is left out."""
+    """Return the timeline of a layout's pipeline, with as many micro-batches as can be drawn, and without
+    contention."""
     many, stages, chunks = int(layout.micro_batches), int(layout.pipeline), int(layout.interleave)
     number = min(many, max(stages, limit("timeline_passes") // (2 * stages * chunks)))
     if chunks > 1:

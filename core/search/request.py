@@ -198,10 +198,10 @@ class LayoutResult:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Columns:
-    """Plans as arrays of one length, the fastest first.
+    """Layouts as arrays of one length, the fastest first.
 
-    tokens: of one step. bound: index into the fields of `StepTime` of the largest part beside matmul, attention and
-    elementwise.
+    tokens: tokens of one step. bound: index of the largest overhead in the fields of `StepTime`, without matmul,
+    attention, and elementwise operations.
     """
 
     layout: Layout
@@ -252,15 +252,14 @@ FREE_MEMORY = 0.08
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """Which layouts are searched.
+    """Search for layouts.
 
-    batch: sequences of a step, as a target.  running: how steps are run.  loss, chunks: how the loss is computed, and
-    in how many pieces.  offloads, trained, in_backward, paged: what is trained, and what saves memory beside that.
-    mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of the longest one, whose
-    memory counts; both 0 if every sequence has ``seq_len``.  exact: whether a step has exactly ``batch`` sequences.
-    memory_bytes: of one accelerator, NaN for the catalog's.  keep_free: share of it that a plan leaves free, where any
-    does.  host_bytes: of a node's host, NaN if nobody said. Without slots, so that what follows from it is computed
-    once.
+    batch: target sequences per step. running: how steps run. loss, chunks: implementation of the loss, and loss chunks.
+    offloads, trained, in_backward, paged: what is trained, and other memory options. mean_length: mean tokens per
+    sequence, which set the time; longest: tokens of the longest sequence, which sets the memory; both 0 if every
+    sequence has ``seq_len``. exact: whether a step has exactly ``batch`` sequences. memory_bytes: memory capacity, NaN
+    for the catalog's. keep_free: memory headroom, if a layout meets it. host_bytes: host memory per node, NaN without a
+    limit. The class has no slots, so that derived values are computed once.
     """
 
     spec: TransformerSpec

@@ -18,9 +18,9 @@ _LOCK = 0x6E61706B
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the database to `HEAD`, in one transaction; of several processes one does, and the others wait.
+    """Upgrade the database to `HEAD` in one transaction. Of several processes, one does it, and the others wait.
 
-    Raises `StoreError` if the database is of a version that has no script here, and leaves it alone.
+    Raises `StoreError` for a database of an unknown version, without a change.
     """
     with transaction(engine) as connection:
         if version_of(connection) == HEAD:

@@ -69,7 +69,7 @@ class TensorLayout:
     def is_channels_last(self) -> bool:
         """torch's rule for ``memory_format=torch.channels_last`` (rank 4) and ``channels_last_3d`` (rank 5).
 
-        The channels, dimension 1, lie closest together; dimensions of size 1 do not matter. False for other ranks.
+        The channels, dimension 1, have the smallest stride; dimensions of size 1 do not matter. False for other ranks.
         """
         order = CHANNELS_LAST.get(self.rank)
         return order is not None and self._packed(order)

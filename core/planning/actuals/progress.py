@@ -53,7 +53,7 @@ def mean_pace(tokens: float, days: float) -> float:
     sources=(OWN_CONSTRUCTION,),
 )
 def end_at_pace(days: float, goal: float, tokens: float, pace: float) -> float:
-    """Day at which the rest is trained, at a pace that stays as it is."""
+    """Day at which the remaining tokens are trained, at constant speed."""
     return days + (goal - tokens) / pace
 
 

@@ -271,12 +271,12 @@ class Recommendation:
 
 
 def recommend(sweep: Sweep) -> Recommendation | None:
-    """Return the cell that satisfies the limits with the least; None if no cell does, or there is no limit.
+    """Return the cell that meets the limits with the least; None if no cell does, or there is no limit.
 
-    Among options, the cheapest; if all cost the same, the one with most free memory. Among numbers, the fewest
-    accelerators that do at least the plan’s work, or any if none do; then the lowest MFU and the most tokens,
-    parameters, or length; then the nearest to the plan, then the cheapest. Under a budget, which any number of
-    accelerators costs alike, the lowest MFU, then the shortest time.
+    Among options, it is the cheapest; if all cost the same, the one with the most free memory. Among numbers, it is the
+    fewest accelerators that do at least the plan’s work, or any if none do; then the lowest MFU and the most tokens,
+    parameters, or length; then the nearest to the plan, then the cheapest. Under a budget, the number of accelerators
+    does not change the cost, so it is the lowest MFU, then the shortest time.
     """
     if not sweep.limited or not sweep.satisfies.any():
         return None

@@ -176,9 +176,9 @@ class Folder:
 
 
 def run_study(study: Study, folder: Folder, search: Search, client: Any) -> None:
-    """Search what the folder lacks, keep each chunk as it is found, and tell on standard error how far it is.
+    """Search the points that the folder lacks, save each chunk, and report progress on standard error.
 
-    Raises `StudyError` for more plans than a study may have, and as `found` does.
+    Raises `StudyError` for more layouts than a study may have, and as `found` does.
     """
     left = sorted(set(range(study.chunk_count)) - set(folder.done))
     plans, start = 0, time.monotonic()

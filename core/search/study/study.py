@@ -123,10 +123,10 @@ class StudyPoint:
 
 
 class Study(BaseModel):
-    """A grid of searches, of which every list is an axis.
+    """Grid of searches; every list is an axis.
 
-    software: that trains, by name. tokens: of the whole training run; None if days are not asked for. constraints: of
-    every search. top: plans kept of each point.
+    software: training software by name. tokens: tokens of the training run; None without days. constraints: constraints
+    of every search. top: layouts saved per point.
     """
 
     model_config = _CONFIG

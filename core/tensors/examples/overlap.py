@@ -43,10 +43,10 @@ def sharing(elements: float, cells: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Which elements of a layout share memory.
+    """Elements of a layout that share memory.
 
-    elements: of the tensor; cells: different cells they lie in; skipped: cells between the first and the last that no
-    element uses. most: the most elements of one cell.
+    elements: number of elements. cells: number of different cells. skipped: cells between the first and the last that
+    no element uses. most: most elements in one cell.
     """
 
     layout: TensorLayout

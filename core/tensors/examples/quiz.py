@@ -58,7 +58,7 @@ class QuizItem:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing to predict. options: what to choose from, answer: the right one's place, reasons: one per option."""
+    """One thing to predict. options: choices. answer: index of the right one. reasons: one per option."""
 
     kind: AskKind
     prompt: str
@@ -99,10 +99,9 @@ def categories() -> tuple[str, ...]:
 
 @cached("results_kept")
 def question(number: int, seed: int = 0) -> Question:
-    """Return the ``number``-th question of the order that ``seed`` gives; the same for every user with the same two
-    numbers.
+    """Return the ``number``-th question in the order of ``seed``; the same for every user.
 
-    Each item comes once in as many questions as there are, then the order starts again; see `_order`.
+    Every item appears once before any repeats; see `_order`.
     """
     order = _order(seed)
     return ask(order[number % len(order)], number, seed)

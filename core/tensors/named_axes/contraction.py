@@ -75,7 +75,7 @@ def align(names: Names, layout: TensorLayout, order: Names) -> TensorLayout:
 
 
 def contract(ready: list[TensorLayout], order: Names, outer: int) -> list[Pair]:
-    """Return the products from left to right. outer: as many names of ``order`` are in the result."""
+    """Return the products from left to right. outer: number of names of ``order`` in the result."""
     summed = range(outer, len(order))
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []

@@ -14,10 +14,10 @@ _PLAIN = ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::resiz
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What calls allocated, in bytes.
+    """Memory that calls allocated, in bytes.
 
-    total: all that they asked for. peak: the most of it that was there at once. kept: what was there in the end. freed:
-    the blocks that were given back before they returned, each with torch's name of the part that asked for it.
+    total: all that they asked for. peak: the most at once. kept: what remained at the end. freed: blocks that were
+    freed before the calls returned, each with torch's name of the part that asked for it.
     """
 
     total: int = 0

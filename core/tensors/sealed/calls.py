@@ -65,7 +65,7 @@ class Calls(Rows):
     """Watches the calls of one program."""
 
     def call(self, function: Any, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType | None) -> Any:
-        """Run a call that torch reports, and put down what it did."""
+        """Run a call that torch reports, and report what it did."""
         name = str(getattr(function, "__name__", ""))
         if name == "__get__":
             name = str(getattr(getattr(function, "__self__", None), "__name__", ""))

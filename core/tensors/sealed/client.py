@@ -364,7 +364,7 @@ class _Spare(_Starter):
 
 
 def end_process(process: subprocess.Popen[bytes], errors: bytearray | None = None) -> None:
-    """Kill a process with all that it started, wait for it, and close its pipes. errors: takes what it complained."""
+    """Kill a process and its children, wait for it, and close its pipes. errors: receives its error output."""
     if sys.platform == "win32":
         process.kill()
     else:

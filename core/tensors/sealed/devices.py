@@ -38,7 +38,7 @@ class Devices:
         self.default: Any = None
 
     def set_default(self, device: Any) -> None:
-        """Let tensors be made on a device if none is said: as inside of ``with torch.device``."""
+        """Set the device of tensors that are created without one, as ``with torch.device`` does."""
         if self.default is not None:
             self.default.__exit__(None, None, None)
         self.default = None if device is None else self.torch.device(device)

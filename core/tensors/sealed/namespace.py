@@ -29,7 +29,7 @@ class Kind:
 
 
 def same_storage(one: Any, other: Any) -> bool:
-    """Return whether two tensors lie in one storage."""
+    """Return whether two tensors share a storage."""
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
@@ -39,7 +39,7 @@ def memory_usage(tensor: Any) -> int:
 
 
 def namespace() -> dict[str, Any]:
-    """Return names and what they stand for."""
+    """Return the names that a program can use, with their objects."""
     import math
 
     import einops

@@ -41,7 +41,7 @@ class Fact(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
+    """One of the tensors that split, chunk, or unbind returned; all share the storage of their step."""
 
     layout: TensorLayout
     is_contiguous: bool
@@ -220,15 +220,15 @@ def origin(steps: Sequence[TraceStep], step: TraceStep) -> int:
 
 
 def is_old(steps: Sequence[TraceStep], step: TraceStep, at: int) -> bool:
-    """Return whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
+    """Return whether the tensor of ``step`` had a name that by step ``at`` means another tensor."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
 
 
 def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None) -> str:
-    """Return what to call the tensor of ``step`` once step ``at`` was done, by default at the end.
+    """Return a label for the tensor of ``step`` after step ``at``, by default at the end.
 
-    Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
-    where several tensors of that name are old. Without a name, the expression that made it.
+    It is its name, or another name that still means it, or else ``old y``, with the line that made it if several
+    tensors of that name are old. A tensor without a name has the expression that made it.
     """
     end = len(steps) - 1 if at is None else at
     names = names_of(steps, step, end)

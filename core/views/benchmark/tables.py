@@ -145,7 +145,7 @@ _PLAN_RATES: dict[RateName, str] = {
 
 
 def plan_table(found: MeasuredRates) -> Table:
-    """Return the rates that a plan can use and what they are of, or why there is none."""
+    """Return the rates that a plan can use and their basis, or the reason why there is none."""
     headings = (
         message("measure.plan.heading.rate"),
         message("measure.plan.heading.measured"),

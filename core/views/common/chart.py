@@ -175,7 +175,8 @@ def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> 
 
 
 def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Return middles nearest to ``wanted`` (least squares) at which labels of these ``widths`` stand side by side."""
+    """Return the label positions nearest to ``wanted`` (least squares) at which labels of these ``widths`` do not
+    overlap."""
     offsets = [0.0]
     for left, right in pairwise(widths):
         offsets.append(offsets[-1] + (left + right) / 2 + _APART)
@@ -190,8 +191,10 @@ def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
 
 
 def part_labels(notes: Iterable[Figure], pixels: float, line: float) -> None:
-    """Move labels beside the data up and down until they touch no more. pixels: of one unit of their axis, which is a
-    power of ten where that is logarithmic. line: height of a label in pixels."""
+    """Move labels next to the data up and down until they do not overlap.
+
+    pixels: pixels per unit of their axis, or per power of ten on a logarithmic one. line: height of a label in pixels.
+    """
     ordered = sorted(notes, key=lambda note: note["y"])
     wanted = [note["y"] * pixels for note in ordered]
     for note, want, place in zip(ordered, wanted, apart(wanted, [line] * len(wanted)), strict=True):

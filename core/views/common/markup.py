@@ -31,7 +31,7 @@ def rich(text: str) -> str:
     """Return our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode
     superscripts.
 
-    All else is escaped, and what stands in code is left as it is.
+    Everything else is escaped, and code is not changed.
     """
     return (_rich if len(text) <= limit("spec_chars") else _rich.__wrapped__)(text)
 
@@ -88,10 +88,10 @@ def safe_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return ``text`` as Markdown that says just that on one line, with no link, picture, formula or directive in it.
+    """Return ``text`` as Markdown that shows the same text on one line, without links, pictures, formulas, or
+    directives.
 
-    An escape ends with the reading of marks: addresses and the like are found in what is left. They are parted by word
-    joiners, which nobody sees.
+    Escapes do not stop addresses from becoming links, so invisible word joiners separate their parts.
     """
     return isolated(_MARKS.sub(r"\1\\\2", unlinked(" ".join(text.split()))))
 

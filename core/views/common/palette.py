@@ -128,10 +128,10 @@ SHADE_SPAN = 0.5
 
 
 def shade(palette: Palette, share: float) -> str:
-    """Return a color that says how much, 0 to 1: from the background to blue, lightness changing evenly as one sees it.
+    """Return a color for a share from 0 to 1, from the background to blue, with perceptually even steps of lightness.
 
-    One hue whose lightness alone carries the order, so that no kind of color blindness loses it. Mixed in Oklab.
-    Source: Ottosson 2020, A perceptual color space for image processing.
+    Lightness alone carries the order, so that color blindness does not hide it. Mixed in Oklab. Source: Ottosson 2020,
+    A perceptual color space for image processing.
     """
     start, end = _oklab(palette.background), _oklab(palette.fraction)
     at = SHADE_SPAN * min(max(share, 0.0), 1.0)

@@ -13,11 +13,11 @@ from core.wording import format_value, span
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One quantity that a page, a table, or a file shows.
+    """Quantity that a page, a table, or a file shows.
 
-    key: a name that does not change. value: of the middle, in the base unit of ``kind``; a text where it is no number.
-    pessimistic, optimistic: of its scenarios, NaN without any. note: what it rests on. formula: the name of the formula
-    that it was computed by; empty if it was entered.
+    key: a name that does not change. value: median in the base unit of ``kind``, or a text. pessimistic, optimistic:
+    values of its scenarios, NaN without a range. note: its basis. formula: name of the formula that computed it; empty
+    if entered.
     """
 
     key: str

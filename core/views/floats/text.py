@@ -163,7 +163,7 @@ def _added(stored: Stored) -> Message | str:
 
 
 def as_read(typed: Typed) -> str:
-    """Return an entered number for a sentence; of a code, which format's it is and what it stands for."""
+    """Return an entered number for a sentence; for a code, its format and value."""
     if typed.code is None:
         return pretty(typed.text)
     sign = "−" * typed.negative

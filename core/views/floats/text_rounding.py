@@ -50,7 +50,7 @@ def result_text(choice: ModeResult, scope: Microscope) -> str:
 
 
 def asked_text(scope: Microscope) -> str:
-    """Return the number asked for, in as many digits as tell it from its neighbors and their tie."""
+    """Return the number to round, in as many digits as tell it from its neighbors and their midpoint."""
     near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
     least = max(scope.fmt.decimal_digits + 4, 6)
     texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))

@@ -30,7 +30,7 @@ from core.units import QuantityText, significant
 
 @cached("results_kept")
 def sum_texts(start: float, addend: float, steps: int, fmt: FloatFormat) -> list[Message]:
-    """Return what the sum should be, what it is, and why."""
+    """Return what the sum should be, what it is, and the reason for the difference."""
     run = add_up(start, addend, steps, fmt)
     target = start + steps * addend
     result = _sum_result(run, target)

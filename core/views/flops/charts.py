@@ -33,11 +33,10 @@ _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FL
 
 
 def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
-    """Return FLOPs per token of training, one bar per component in the order a token meets them: forward, then
-    backward.
+    """Return a bar chart of training FLOPs per token, one bar per component, forward then backward.
 
-    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear the
-    parameters' color, attention's products of activations that of activations; backward is the paler part.
+    The numbers are under the names, where no narrow screen cuts them off. Weight matmuls have the color of parameters,
+    and attention matmuls that of activations; backward is lighter.
     """
     total = count.training
     parts = count.parts[::-1]
