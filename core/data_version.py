@@ -21,7 +21,8 @@ _KINDS = (".py", ".csv")
 
 @cached("tables_kept")
 def data_version() -> str:
-    """A digest of every data table and of the code that plans are worked out by, as they were at the first call."""
+    """Return a digest of every data table and of the code that plans are computed by, as they were at the first
+    call."""
     files = [path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*") if path.suffix in _KINDS]
     digest = hashlib.sha256()
     for path in sorted((*files, *(_ROOT / "core").glob("*.py"))):

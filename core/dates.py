@@ -29,7 +29,7 @@ _SHORT = re.compile(r"(\d{1,2}\.\s?\d{1,2}\.\s?)(\d{2})", re.ASCII)
 
 
 def is_day(text: str) -> bool:
-    """Whether ``text`` is written as a day, be there such a one or not."""
+    """Return whether ``text`` has the form of a date, even if that date does not exist."""
     stripped = text.strip()
     return bool(
         _SLASHES.fullmatch(stripped)
@@ -39,9 +39,10 @@ def is_day(text: str) -> bool:
 
 
 def parse_day(text: str) -> date:
-    """A day typed as 2027-01-15, 15.01.2027, 15 Jan 2027 or Jan 15, 2027.
+    """Return the date that ``text`` names, such as 2027-01-15, 15.01.2027, 15 Jan 2027, or Jan 15, 2027.
 
-    Raises `QuantityError` with the rule and an example otherwise, and where 5/1/2027 has two readings.
+    Raises `QuantityError` with the rule and an example for any other text, and for dates such as 5/1/2027 that have two
+    readings.
     """
     stripped = text.strip()
     if slashes := _SLASHES.fullmatch(stripped):
@@ -58,7 +59,7 @@ def parse_day(text: str) -> date:
 
 
 def refuse_day(text: str) -> None:
-    """Raises `QuantityError` for a day where a time is wanted, with how far it is from today."""
+    """Raise `QuantityError` for a date in a field for a time, with the number of days from today."""
     if is_day(text):
         days = (parse_day(text) - datetime.now(UTC).date()).days
         raise QuantityError(message("date.error.no_start", entered=text.strip(), days=float(days)))
@@ -81,5 +82,5 @@ def _day(text: str, year: int, month: int, day: int) -> date:
 
 
 def format_day(day: date, year: bool = True) -> str:
-    """``3 Oct 2027``."""
+    """Return ``3 Oct 2027``."""
     return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"

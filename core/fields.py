@@ -39,7 +39,8 @@ _OTHER_THINGS = re.compile(r"node|rack|pod|-\s*A?\d", re.IGNORECASE)
 
 
 def nearest(text: str, kind: Kind) -> str:
-    """A sentence or two about ``text`` that is not of ``kind``, a count; empty where nothing is to be said."""
+    """Return one or two sentences about a ``text`` that is not of ``kind``, such as a count; empty if there is nothing
+    to say."""
     if kind not in _COUNTED or _is(text, kind):
         return ""
     other = next(filter(lambda one: _is(text, one), _OTHERS), None)
@@ -138,7 +139,7 @@ class Field:
             return found
 
     def with_default(self, default: str) -> Field:
-        """The same field beginning with another text."""
+        """Return the same field beginning with another text."""
         return replace(self, default=default)
 
 
@@ -155,8 +156,10 @@ def quantity(
     part: str = "",
     help: str = "",
 ) -> Field:
-    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one. bare_from: a number below it that
-    has no letter lacks that of the default."""
+    """Return a field for a quantity such as 70B, 1.5T, or 40%.
+
+    whole: whether it is a whole number. bare_from: a smaller number without a letter lacks the letter of the default.
+    """
     letter = default.lstrip("0123456789.")
 
     def read(text: str) -> float:
@@ -187,7 +190,7 @@ def optional(
     help: str = "",
     omit_if_empty: bool = False,
 ) -> Field:
-    """A field that may stay empty, and then means ``nothing``."""
+    """Return a field that may stay empty and then has the value ``nothing``."""
 
     def take(text: str) -> Any:
         return read(text) if text.strip() else nothing
@@ -199,14 +202,14 @@ def optional(
 
 
 def as_typed(text: str) -> str:
-    """What was typed; what it means is found out where it is used."""
+    """Return the text as entered. Its meaning is read where it is used."""
     return text
 
 
 def text(
     id: str, label: str, default: str, *, max_chars: int, lines: bool = False, placeholder: str = "", help: str = ""
 ) -> Field:
-    """Any text of one line, or of several."""
+    """Return a field for any text, of one line or of several."""
     kind = "lines" if lines else "text"
     return Field(id, label, default, as_typed, kind, help=help, placeholder=placeholder, max_chars=max_chars)
 
@@ -223,8 +226,11 @@ def choice(
     part: str = "",
     help: str = "",
 ) -> Field:
-    """One of ``options``, which are their own labels; few: shown side by side. short: labels in a menu, where it has
-    others. why_not: what there is to say about a name that is none of them; empty where nothing is."""
+    """Return a field for one of ``options``, which are also its labels unless ``short`` has others.
+
+    few: whether all options are shown side by side. why_not: returns the reason why a text is not an option; empty for
+    none.
+    """
     names = tuple(options)
 
     def read(text: str) -> str:
@@ -243,7 +249,7 @@ def choice(
 
 
 def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:
-    """On or off."""
+    """Return a field that is on or off."""
 
     def read(text: str) -> bool:
         if text not in ("true", "false"):
@@ -254,7 +260,7 @@ def switch(id: str, label: str, default: bool, *, part: str = "", help: str = ""
 
 
 def slider(id: str, label: str, low: int, high: int, default: int, *, part: str = "", help: str = "") -> Field:
-    """A whole number from ``low`` to ``high``."""
+    """Return a field for a whole number from ``low`` to ``high``."""
 
     def read(text: str) -> int:
         digits = text.removeprefix("-")
@@ -282,9 +288,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ParsedForm:
-    """What texts came to: a value and a text in force for every field, and what was wrong with the texts given.
+    """Values and texts of a form: for every field the value and text that apply, and the problems with the texts given.
 
-    derived: of the fields whose text another field decides, those that were given another one.
+    derived: ids of fields whose text follows from another field and differs from the text given.
     """
 
     values: Mapping[str, Any]
@@ -295,16 +301,16 @@ class ParsedForm:
 
 @dataclass(frozen=True)
 class Form:
-    """Fields with a version. prefix: of their names in an address, short and never reused.
+    """Fields with a version.
 
-    older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
-    version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
-    imply: texts by id → those that they imply where links and rows are older than a field.
-    shared: ids of the fields that are the same on every page that has them, such as those of a plan. An address has
-    them under `SHARED`; older ones had them under the form's own prefix, which is still read. gone: fields that
-    old links may have and that are dropped without a word: ids, or ids with the text that was their default
-    (``id=text``). Empty fields and switches that were off are dropped so in any case. dropped: texts by id of an older
-    form → what is to be said of those that are dropped; empty for nothing.
+    prefix: prefix of their names in an address, short and never reused. older: version → how texts of that version (by
+    id) read in the next one; 0 is for addresses without a version, which may contain retired names. derive: values →
+    texts of fields that follow from others. imply: texts by id → texts that they imply in links and rows that are older
+    than a field. shared: ids of fields that are the same on every page that has them, such as those of a plan. An
+    address has them under `SHARED`; older ones have them under the form's own prefix, which is still read. gone:
+    retired fields that are dropped without a message: ids, or ids with their default text (``id=text``). Empty fields
+    and switches that were off are dropped in any case. dropped: texts by id of an older form → the message on those
+    that are dropped; empty if there are none.
     """
 
     prefix: str
@@ -329,16 +335,18 @@ class Form:
         return result
 
     def key(self, id: str) -> str:
-        """The name of a field in an address."""
+        """Return the name of a field in an address."""
         return f"{SHARED if id in self.shared else self.prefix}_{id}"
 
     def part(self, name: str) -> tuple[Field, ...]:
-        """The fields of one part."""
+        """Return the fields of one part."""
         return tuple(item for item in self.fields if item.part == name)
 
     def parse(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> ParsedForm:
-        """``texts`` by id → values. A field without a text has its default; one with a bad text what was ``good``
-        last, or its default."""
+        """Return the values of ``texts`` by id.
+
+        A field without a text has its default. A field with a bad text has its text from ``good``, or its default.
+        """
         values: dict[str, Any] = {}
         used_texts: dict[str, str] = {}
         problems: list[Problem] = []
@@ -357,7 +365,7 @@ class Form:
         return ParsedForm(values, used_texts | other, tuple(problems), tuple(other))
 
     def change(self, reading: ParsedForm, texts: Mapping[str, str]) -> ParsedForm:
-        """``reading`` with a few of its texts replaced, the others not parsed again. Raises `QuantityError`."""
+        """Return ``reading`` with a few of its texts replaced, the others not parsed again. Raises `QuantityError`."""
         values = {**reading.values, **{name: self._value(self[name], text) for name, text in texts.items()}}
         changed = {**reading.texts, **texts}
         other = {name: text for name, text in self.derive(values).items() if text != changed[name]}
@@ -365,14 +373,14 @@ class Form:
         return replace(reading, values=values, texts=changed | other, derived=(*reading.derived, *other))
 
     def means_same(self, reading: ParsedForm, texts: Mapping[str, str]) -> bool:
-        """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
+        """Return whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
         return all(
             text == reading.texts[name] or self._value(self[name], text) == reading.values[name]
             for name, text in texts.items()
         )
 
     def _value(self, item: Field, text: str) -> Any:
-        """What ``text`` says: all of a form's texts but one are those of its last reading."""
+        """Return what ``text`` says: all of a form's texts but one are those of its last reading."""
         key = (item.id, text)
         value = self._read.get(key, _UNREAD)
         if value is _UNREAD:
@@ -386,26 +394,27 @@ class Form:
         return value
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Every field with its text and the version, under the names of an address."""
+        """Return every field with its text and the version, under the names of an address."""
         return {
             VERSION: str(self.version),
             **self.address_texts({item.id: item.default for item in self.fields} | {**texts, **self.imply(texts)}),
         }
 
     def address_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """The texts of this form's fields under the names of an address, but for those omitted if empty."""
+        """Return the texts of this form's fields under the names of an address, but for those omitted if empty."""
         return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.omit_if_empty}
 
     def unknown(self, texts: Mapping[str, str]) -> list[str]:
-        """Ids among ``texts`` of no field, without those of fields that are gone and said nothing."""
+        """Return the ids in ``texts`` that no field has, without retired fields whose text had no effect."""
         ids = set(texts) - {item.id for item in self.fields} - self.gone
         return sorted(name for name in ids if texts[name] not in _UNSET and f"{name}={texts[name]}" not in self.gone)
 
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
-        """What an address says of this form's fields, by id, and what is to be said about the address itself.
+        """Return what an address says about this form's fields, by id, and messages about the address itself.
 
-        address: every name with all its texts. Fields of other forms are not looked at; one that is here twice counts
-        the last time, as browsers have it; unknown ones are named; an older version is translated.
+        address: every name with all its texts. Fields of other forms are ignored. If a field of this form appears
+        twice, the last text counts, as in browsers. Unknown fields are named, and texts of an older version are
+        translated.
         """
         sentences: list[str] = []
         texts: dict[str, str] = {}
@@ -443,23 +452,23 @@ def with_decimal_lengths(texts: Mapping[str, str], ids: Iterable[str]) -> dict[s
 
 
 def newer(version: int) -> str:
-    """Return the message that a link is of a version to come."""
+    """Return the message that a newer version made a link."""
     return message("input.link_newer", version=version, most=float(LINK_VERSION))
 
 
 def read_version(address: Mapping[str, Sequence[str]]) -> int:
-    """The version that an address names; 0 where it names none, as a typed one does not."""
+    """Return the version that an address names; 0 if it names none, as a typed one does not."""
     text = (address.get(VERSION) or ("",))[-1]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 def query_of(fields: Mapping[str, str]) -> str:
-    """The query string of these fields and the version."""
+    """Return the query string of these fields and the version."""
     return "&".join(_pair(name, text) for name, text in {VERSION: str(LINK_VERSION), **fields}.items())
 
 
 def _pair(name: str, text: str) -> str:
-    """One field of a query string. Links spell out fifty, of which a rerun changes one."""
+    """Return one field of a query string. Links spell out fifty, of which a rerun changes one."""
     return (_short_pair if len(text) <= limit("spec_chars") else _short_pair.__wrapped__)(name, text)
 
 
@@ -469,7 +478,7 @@ def _short_pair(name: str, text: str) -> str:
 
 
 def clipped(text: str) -> str:
-    """``text``, or its beginning and how long it is."""
+    """Return ``text``, or its beginning and how long it is."""
     return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"
 
 
@@ -477,7 +486,7 @@ def clipped(text: str) -> str:
 class Link:
     """The page (by id) that shows something, and the inputs (field name → text) that set it up there.
 
-    at: the panel or other part that holds the evidence; empty where the answer itself does.
+    at: the panel or other part that holds the evidence; empty if the answer itself does.
     """
 
     page: str
@@ -486,7 +495,7 @@ class Link:
 
 
 def read_link(text: str) -> Link:
-    """A link of a data table: ``page?field=text&field=text#part``, escaped as an address."""
+    """Return a link of a data table: ``page?field=text&field=text#part``, escaped as an address."""
     there, _, at = text.partition("#")
     page, _, fields = there.partition("?")
     return Link(page, dict(parse_qsl(fields, keep_blank_values=True)), at)

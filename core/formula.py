@@ -61,7 +61,7 @@ _PLAINLY: dict[Kind, str] = {
 
 
 def latex_exact(value: float, kind: Kind, digits: int = 4, *, most: int) -> tuple[str, bool]:
-    """``value`` as `latex_quantity` writes it, and whether that is all of it.
+    """Return ``value`` as `latex_quantity` writes it, and whether that is all of it.
 
     All its digits where ``most`` of them are enough, or where it is a whole number below 10⁹, else only ``digits``;
     what a float's own rounding adds past the 14th digit does not count.
@@ -75,9 +75,9 @@ def latex_exact(value: float, kind: Kind, digits: int = 4, *, most: int) -> tupl
 
 
 def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
-    """``value`` as LaTeX for substitution into a formula.
+    """Return ``value`` as LaTeX for substitution into a formula.
 
-    Always in the kind's base unit or with a decimal prefix, so that the written arithmetic is right as it stands:
+    Always in the kind's base unit or with a decimal prefix, so that the written arithmetic is right unchanged:
     durations in seconds, counts as powers of ten.
     """
     if math.isnan(value):
@@ -106,7 +106,7 @@ _SHOWN = re.compile(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)
 
 
 def _read(text: str, kind: Kind) -> float:
-    """The number that a text of `_plain` says, in base units; NaN where it says none."""
+    """Return the number that a text of `_plain` says, in base units; NaN if it says none."""
     match = _SHOWN.fullmatch(text)
     if match is None:
         return math.nan
@@ -118,7 +118,7 @@ def _read(text: str, kind: Kind) -> float:
 
 
 def _plain(value: float, kind: Kind, digits: int) -> str:
-    """``value`` as text whose number and unit can be calculated with."""
+    """Return ``value`` as text whose number and unit can be calculated with."""
     cents = kind == "usd_per_hour" and 0 <= value == round(value, 2)
     if cents or kind not in _PLAINLY or not math.isfinite(value):
         return format_quantity(value, kind, digits)
@@ -150,7 +150,7 @@ class Source:
     url: str = ""
 
     def at(self, locator: str) -> Source:
-        """The same work, at another place inside it."""
+        """Return this source with another locator inside it."""
         return replace(self, locator=locator)
 
     def __str__(self) -> str:
@@ -207,7 +207,7 @@ class Explanation:
         return self.name in _REGISTRY and self.title != _REGISTRY[self.name].title
 
     def about(self, what: str) -> Explanation:
-        """The same, with a title that says what this use of the formula is about."""
+        """Return the same, with a title that says what this use of the formula is about."""
         return replace(self, title=f"{self.title}: {what}")
 
 
@@ -235,13 +235,13 @@ class DerivationStep:
         return tuple(i for i in places if len({use.terms[i].text for use in self.uses}) > 1)
 
     def used_for(self, use: Explanation) -> str:
-        """What a use is for: its title without what the formula's own title says already."""
+        """Return what a use is for: its title without what the formula's own title says already."""
         text = self.title[:1].lower() + self.title[1:]
         return use.title.removeprefix(f"{self.title}: ").removesuffix(f": {text}")
 
 
 def derivation(explanations: Iterable[Explanation]) -> tuple[DerivationStep, ...]:
-    """Each formula once, in the order in which they first come, with all that it is used for.
+    """Return each formula once, in the order in which they first come, with all that it is used for.
 
     The same values under the same title count once.
     """
@@ -269,8 +269,10 @@ _RECORD: ContextVar[list[tuple[Formula[Any], dict[str, float]]] | None] = Contex
 
 
 def explain_run(run: Callable[[], object], *, zeros: bool = False) -> list[Explanation]:
-    """Every use of a formula's ``over`` on single numbers while ``run`` runs, in that order; those that have no finite
-    number left out, and where ``zeros`` are not wanted those that find nothing."""
+    """Return every use of a formula's ``over`` on single numbers while ``run`` runs, in order.
+
+    Uses without a finite number are left out, and without ``zeros`` also those that give 0.
+    """
     record: list[tuple[Formula[Any], dict[str, float]]] = []
     token = _RECORD.set(record)
     try:
@@ -332,7 +334,7 @@ class Formula(Generic[P]):
         return self.function(*args, **kwargs)
 
     def over(self, **values: float | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The same formula on numpy arrays, broadcast against each other; one call for a million values."""
+        """Return the same formula on numpy arrays, broadcast against each other; one call for a million values."""
         function: Callable[..., Any] = self.function
         record = _RECORD.get()
         if record is not None and all(np.size(value) == 1 for value in values.values()):
@@ -341,18 +343,19 @@ class Formula(Generic[P]):
         return np.asarray(function(**values), dtype=np.float64)
 
     def symbolic(self) -> str:
-        """LaTeX of the formula in its symbols, ``C = 6 N D``."""
+        """Return LaTeX of the formula in its symbols, ``C = 6 N D``."""
         return _symbolic(self.latex, self.result, self.symbols)
 
     def fill(self, **texts: str) -> str:
-        """LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every digit."""
+        """Return LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every
+        digit."""
         return _substituted(self.latex, texts)
 
     def explain(self, kinds: Mapping[str, Kind] | None = None, /, **values: float) -> Explanation:
         """Evaluate at scalar ``values`` (by parameter name) and say how.
 
         kinds: by parameter, and by "" for the result, where not the formula's own. What is left out takes the
-        function's default. Raises ``TypeError`` when a parameter is missing or unknown.
+        function's default. Raises ``TypeError`` if a parameter is missing or unknown.
         """
         function: Callable[..., float] = self.function
         bound = self._signature.bind(**values)
@@ -405,7 +408,8 @@ def _symbolic(latex: str, result: Symbol, symbols: Mapping[str, Symbol]) -> str:
 
 
 def _substituted(latex: str, texts: Mapping[str, str]) -> str:
-    """``latex`` with ``texts`` for its placeholders, in parentheses where the sum would otherwise be another one.
+    """Return ``latex`` with ``texts`` for its placeholders, in parentheses where the sum would otherwise be another
+    one.
 
     Parentheses are put around whatever is raised to a power but a plain number (``6 \\times 10^{9}^{2}`` is no LaTeX),
     and around a negative number that follows anything but an opening bracket (``2 \\cdot -3``).
@@ -422,7 +426,7 @@ def _substituted(latex: str, texts: Mapping[str, str]) -> str:
 
 
 def _result(value: float, kind: Kind, all_in_full: bool) -> str:
-    """The result in its base unit, and for long durations once more in the unit people use.
+    """Return the result in its base unit, and for long durations once more in the unit people use.
 
     In full where it is short and ``all_in_full``: all that it was calculated from stands there in full. What is not all
     of a number follows “≈”.
@@ -438,7 +442,7 @@ def _result(value: float, kind: Kind, all_in_full: bool) -> str:
 
 
 def _says(text: str, kind: Kind, value: float) -> bool:
-    """Whether ``text`` is the whole of ``value``; texts beyond every useful range are not."""
+    """Return whether ``text`` is the whole of ``value``; texts beyond every useful range are not."""
     try:
         return math.isclose(parse_quantity(text, kind), value, rel_tol=1e-14)
     except QuantityError:
@@ -470,5 +474,5 @@ def formula(
 
 
 def all_formulas() -> Mapping[str, Formula[...]]:
-    """Every formula of the modules imported so far, by qualified name."""
+    """Return every formula of the modules imported so far, by qualified name."""
     return dict(_REGISTRY)

@@ -55,7 +55,7 @@ _MEANINGS = {name: term.meaning for term in TERMS for name in term.names}
 
 
 def meaning(name: str) -> str:
-    """The definition of a term, for a text that begins with it. Raises ``KeyError`` where there is none."""
+    """Return the definition of a term, for the middle of a text. Raises ``KeyError`` for an unknown term."""
     return _MEANINGS[name]
 
 
@@ -68,7 +68,8 @@ def matching(wanted: str) -> tuple[Term, ...]:
 
 
 def _written(term: Term) -> str:
-    """How a term may stand in a sentence: any of its names, an ordinary word also with a capital or in the plural."""
+    """Return how a term may stand in a sentence: any of its names, an ordinary word also with a capital or in the
+    plural."""
     ways: list[str] = []
     for name in sorted(term.names, key=len, reverse=True):
         first, rest = name[0], re.escape(name[1:]).replace(r"\ ", r"[ \xa0-]")
@@ -87,5 +88,5 @@ _PATTERN = re.compile(PATTERN)
 
 
 def appearances(text: str) -> tuple[Term, ...]:
-    """The terms that stand in a text, in order, each once."""
+    """Return the terms that appear in a text, in order, each once."""
     return tuple(dict.fromkeys(TERMS[int(match.lastindex or 1) - 1] for match in _PATTERN.finditer(text)))

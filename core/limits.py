@@ -179,10 +179,10 @@ LIMITS: Mapping[str, Limit] = {
 
 
 def limit(name: str) -> int:
-    """The value of the cap ``name``; raises ``KeyError`` when there is none."""
+    """Return the value of the cap ``name``. Raises ``KeyError`` for an unknown cap."""
     return LIMITS[name].value
 
 
 def cached(name: str) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
-    """Return the decorator that keeps results of a function, as many as the cap ``name`` says."""
+    """Return a decorator that caches results of a function, at most as many as the cap ``name`` allows."""
     return lru_cache(maxsize=limit(name))

@@ -25,8 +25,10 @@ class MessageError(ValueError):
 
 
 class Message(str):
-    """A sentence of the catalog, filled in, in the small markup of `core.views.common.markup`; with what it was made
-    of, which is what a test looks at."""
+    """Sentence of the catalog, filled in, with our small markup (`core.views.common.markup`).
+
+    id, values: the entry and the values that it was made of, which tests look at.
+    """
 
     id: str
     values: Mapping[str, Any]
@@ -41,7 +43,7 @@ class Message(str):
 
 
 def _safe(value: object) -> str:
-    """A name, or a text that a user typed, without markup; a message, which has its own, as it is."""
+    """Return a name, or a text that a user typed, without markup; a message, which has its own, as it is."""
     return value if isinstance(value, Message) else unmarked(str(value))
 
 
@@ -87,7 +89,7 @@ class Template:
     end: str
 
     def filled(self, values: Mapping[str, Any]) -> str:
-        """The text with the values in their places."""
+        """Return the text with the values in their places."""
         return "".join([before + _written(values[name], kind) for before, name, kind in self.parts]) + self.end
 
 
@@ -121,8 +123,10 @@ def template(text: str) -> Template:
 
 @cached("results_kept")
 def topic_entries(topic: str) -> Mapping[str, MessageEntry]:
-    """Return the entries of ``assets/text/<topic>.po`` by id. Raises `MessageError` for an id that stands twice or in
-    the file of another topic."""
+    """Return the entries of ``assets/text/<topic>.po`` by id.
+
+    Raises `MessageError` for an id that appears twice or in the file of another topic.
+    """
     from babel.messages.pofile import read_po  # where the first sentence is needed and not before
 
     path = _FOLDER / f"{topic}.po"
@@ -173,8 +177,8 @@ def _entry(id: str) -> MessageEntry:
 def message(id: str, /, **values: Any) -> Message:
     """Return the sentence ``id`` with these values.
 
-    A value of a number's format is a float, or a tuple of low and high for a range. A name, or what a user typed, is
-    escaped. Raises `MessageError` for an unknown id, and where values are missing or are none of the template's.
+    The value of a number's format is a float, or a tuple of low and high for a range. Names and texts that users
+    entered are escaped. Raises `MessageError` for an unknown id, and for missing or unknown values.
     """
     entry = _entry(id)
     if entry.names != values.keys():
@@ -190,12 +194,14 @@ def messages(prefix: str, names: str) -> tuple[Message, ...]:
 
 
 def find_message(id: str) -> Message | None:
-    """Return the sentence ``id``, which has no values; None where the catalog does not have it."""
+    """Return the sentence ``id``, which has no values; None if the catalog does not have it."""
     return message(id) if id in topic_entries(id.partition(".")[0]) else None
 
 
 def pick_message(id: str, /, **values: Any) -> Message:
-    """Return the sentence ``id`` of a table whose templates use some of these values each. Raises `MessageError` for an
-    unknown id, and where values are missing."""
+    """Return the sentence ``id`` of a table whose templates use only some of these values.
+
+    Raises `MessageError` for an unknown id, and for missing values.
+    """
     names = _entry(id).names
     return message(id, **{name: value for name, value in values.items() if name in names})

@@ -12,7 +12,7 @@ class QuantityError(ValueError):
     """A typed quantity that cannot be used; the message says why and gives an example."""
 
     def about(self, field: str) -> str:
-        """The message with the name of the ``field`` that it is about."""
+        """Return the message with the name of the ``field`` that it is about."""
         return message("error.field", field=field, problem=self.args[0])
 
 
@@ -52,7 +52,7 @@ _POWER_OF_TEN = re.compile(r"\s*(?:e[-+]?\d|[*×]\s*10\s*\^)", re.IGNORECASE)
 
 
 def keyed(text: str) -> str:
-    """``text`` as one would key it in: points before decimals, no separators of thousands, powers of ten as e8.
+    """Return ``text`` as one would key it in: points before decimals, no separators of thousands, powers of ten as e8.
 
     A single comma before three digits separates thousands, as numbers are shown here; any other one is a decimal comma.
     Full-width digits and pasted spaces are ordinary ones, 10²⁴ is 10^24; subscripts stay as they are, since 10₂ is not
@@ -71,12 +71,12 @@ def keyed(text: str) -> str:
 
 
 def _spelled(word: str) -> float:
-    """A number's word, or that of one or of half a thing."""
+    """Return a number's word, or that of one or of half a thing."""
     return _SPELLED.get(word, 0.5 if word.startswith("half") else 1)
 
 
 def _number(found: re.Match[str], text: str) -> str:
-    """One number with a point before its decimals and nothing else between its digits."""
+    """Return one number with a point before its decimals and nothing else between its digits."""
     digits = found.group()
     if _GROUPED.fullmatch(digits):
         digits = re.sub(r"[ _'’]", "", digits)
@@ -96,7 +96,7 @@ def _number(found: re.Match[str], text: str) -> str:
 
 
 def _ungrouped(digits: str) -> str:
-    """Without the separators of thousands; as it is where its groups are not of three."""
+    """Return the without the separators of thousands; as it is where its groups are not of three."""
     return digits.replace(",", "").replace(".", "") if _THOUSANDS.fullmatch(digits) else digits
 
 
@@ -109,14 +109,15 @@ _LARGE = re.compile(r"\d\s*(?:mio|mln|mm|mrd|thousand|millions?|billions?|trilli
 
 
 def is_money(text: str) -> bool:
-    """Whether ``text`` can only be an amount of money: it names a currency, or millions of nothing."""
+    """Return whether ``text`` can only be an amount of money: it names a currency, or millions of nothing."""
     text = _SPELLED_BEFORE.sub("1 ", text)
     plain = "$" in text or _DOLLARS.search(text) or _OTHER_MONEY.search(text)
     return bool(plain or _LARGE.search(text))
 
 
 def in_dollars(text: str) -> str:
-    """An amount as `keyed` gives it without its currency, and with /h for every way to say that it is for an hour.
+    """Return an amount as `keyed` gives it without its currency, and with /h for every way to say that it is for an
+    hour.
 
     Raises `QuantityError` for another currency.
     """

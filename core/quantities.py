@@ -35,7 +35,7 @@ def _powers(table: dict[str, int], base: int, unit: str = "") -> dict[str, Fract
 
 
 def _si(*units: str) -> dict[str, Fraction]:
-    """Every decimal prefix before each of ``units``."""
+    """Return every decimal prefix before each of ``units``."""
     return {suffix: factor for unit in units for suffix, factor in _powers(SI_POWERS, 10, unit).items()}
 
 
@@ -54,7 +54,7 @@ _COUNT_SUFFIXES = _powers(LETTER_POWERS, 10) | {
 
 
 def _counted(*units: str) -> dict[str, Fraction]:
-    """What may follow a count of ``units``: a letter, a unit, or both; the singular of a plural too."""
+    """Return what may follow a count of ``units``: a letter, a unit, or both; the singular of a plural too."""
     names = (*units, *map(singular, units))
     return _COUNT_SUFFIXES | {letter + name: size for letter, size in _COUNT_SUFFIXES.items() for name in names}
 
@@ -132,7 +132,7 @@ _GROUPED_BY_POINT = re.compile(r"^([1-9]\d{0,2})\.(\d{3})(?!\d)")
 
 
 def _factors(keyed: str) -> list[str]:
-    """The numbers of a product, of which there may be so many; one for what is none."""
+    """Return the numbers of a product, of which there may be so many; one for what is none."""
     parts = _TIMES.split(keyed)
     if len(parts) > limit("product_factors"):
         raise QuantityError(message("quantity.factors", most=float(limit("product_factors"))))
@@ -144,7 +144,7 @@ def _suffix(match: re.Match[str]) -> str:
 
 
 def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
-    """The number without its sign and its suffix."""
+    """Return the number without its sign and its suffix."""
     value = Fraction(match["number"].rstrip("."))
     if match["exponent"]:
         exponent = int(match["exponent"])
@@ -159,7 +159,7 @@ def _magnitude(match: re.Match[str], text: str, grammar: _Grammar) -> Fraction:
 
 
 def _binary_length(number: Fraction, suffix: str) -> Fraction | None:
-    """What k or M stands for behind a length such as 64k or 96k: 1,024 or its square; None behind 100k or 10M.
+    """Return what k or M stands for behind a length such as 64k or 96k: 1,024 or its square; None behind 100k or 10M.
 
     number: 1, 2, 4 or 3, 6, 12 and so on. Lengths of sequences are such numbers of 1,024 tokens.
     """
@@ -177,13 +177,13 @@ def parse_quantity(
     whole: bool = False,
     example: str | None = None,
 ) -> float:
-    """What a person typed, in base units.
+    """Return an entered quantity in base units.
 
-    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``; a product such
-    as 400000*1024*1024 or 8 × 80 GB, in which the last number alone may have a unit; and the same in full-width
-    characters or with pasted non-breaking spaces. A share of 45 is 45 %, where no share can be 45.
-    whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
-    Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
+    Reads 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``. Also reads a product
+    such as 400000*1024*1024 or 8 × 80 GB, of which only the last number may have a unit, and the same in full-width
+    characters or with pasted non-breaking spaces. A share of 45 is 45%, where no share can be 45. whole: whether to
+    reject fractions. example: shown in messages instead of the kind's own. Raises `QuantityError` with a reason and an
+    example for anything else, and outside [low, high].
     """
     grammar = _GRAMMARS[kind]
     if example is not None:
@@ -243,7 +243,7 @@ def _range_message(entered: str, value: float, kind: Kind, low: float, high: flo
 
 
 def _bound(value: float, kind: Kind) -> str:
-    """An end of a range; of counts, a power of ten from a million on is 10⁷ whether or not it has a letter."""
+    """Return an end of a range; of counts, a power of ten from a million on is 10⁷ whether or not it has a letter."""
     counted = kind in ("count", "parameters", "tokens", "accelerators", "length")
     power = round(math.log10(value)) if counted and 1e6 <= value < math.inf else 0
     if power and value == 10.0**power:

@@ -17,18 +17,19 @@ _FOLDER = Path(__file__).parents[1] / "assets" / "data"
 
 
 def read_rows(name: str) -> list[dict[str, str]]:
-    """The rows of ``assets/data/<name>.csv`` by column name; raises ``FileNotFoundError`` when there is none."""
+    """Return the rows of ``assets/data/<name>.csv`` by column name. Raises ``FileNotFoundError`` for an unknown
+    name."""
     with (_FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as table:
         return list(csv.DictReader(table))
 
 
 def number(cell: str) -> float:
-    """A numeric cell; NaN where the cell is empty, which is how "unknown" travels through every formula."""
+    """Return a numeric cell; NaN if the cell is empty, which is how "unknown" travels through every formula."""
     return float(cell) if cell else math.nan
 
 
 def whole(cell: str) -> int:
-    """A cell that counts things; 0 where it is empty."""
+    """Return a cell that counts things; 0 if it is empty."""
     return int(cell) if cell else 0
 
 
@@ -40,13 +41,13 @@ _READ: Mapping[object, Callable[[str], Any]] = {"float": number, "int": whole, "
 def read_record(
     kind: type[Record], row: Mapping[str, str], columns: Mapping[str, str] = MappingProxyType({}), **given: Any
 ) -> Record:
-    """Return a record whose fields are the cells of a row: a number where it is typed so, else text.
+    """Return a record from the cells of a row: a number if the cell is one, else text.
 
     Fields without a column keep their default.
 
     Args:
-        columns: The columns of fields that are named otherwise.
-        given: Fields that are no cell, or another reading of one.
+        columns: Columns of fields that have another name.
+        given: Fields that are not cells, or another reading of a cell.
     """
     cells = [(item, columns.get(item.name, item.name)) for item in fields(kind) if item.name not in given]
     read = {item.name: _READ.get(item.type, str)(row[column]) for item, column in cells if column in row}
@@ -54,13 +55,13 @@ def read_record(
 
 
 def read_values(cell: str) -> dict[str, Any]:
-    """A cell of several values, ``field=value …``, each a whole number, true or false, or a word."""
+    """Return a cell of several values, ``field=value …``, each a whole number, true or false, or a word."""
     pairs = (item.partition("=") for item in cell.split())
     words = {"true": True, "false": False}
     return {name: int(text) if text.isdecimal() else words.get(text, text) for name, _, text in pairs}
 
 
 def write_rows(name: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write ``assets/data/<name>.csv`` anew."""
+    """Write ``assets/data/<name>.csv`` with these rows."""
     with (_FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as table:
         csv.writer(table, lineterminator="\n").writerows((head, *rows))

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 
 def suggestions(text: str, names: Sequence[str], most: int = 3) -> list[str]:
-    """Up to ``most`` of ``names`` that ``text`` may stand for, the likeliest first; none where nothing is like it.
+    """Return up to ``most`` of ``names`` that ``text`` may mean, the most likely first; empty if no name is similar.
 
-    Case and punctuation do not count. Where names are a part of the text, or have it as a part, those that are only
-    spelt alike are left out: "B200 SXM" is B200 and not H200 SXM.
+    Case and punctuation do not count. If names are part of the text, or contain it, names with only a similar spelling
+    are left out: "B200 SXM" is B200 and not H200 SXM.
     """
     wanted = _key(text)
     keys = {name: _key(name) for name in names}

@@ -92,10 +92,9 @@ SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class QuantityText(str):
-    """A quantity as it is written, with the plain number and the unit that it stands for; a table sorts and is taken
-    away by these.
+    """Quantity as text, with its number and unit, by which tables sort and export it.
 
-    bound: it is only known to be under that.
+    bound: whether the number is only an upper bound.
     """
 
     value: float
@@ -111,7 +110,7 @@ class QuantityText(str):
         return (str(self), self.value, self.unit), {"bound": self.bound}
 
     def written(self, text: str) -> QuantityText:
-        """The same quantity in other words, such as with a mark before it."""
+        """Return the same quantity with another text, such as with a mark."""
         return QuantityText(text, self.value, self.unit, bound=self.bound)
 
 
@@ -120,12 +119,12 @@ _HALF_UP = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 def _rounded(value: float, decimals: int) -> Decimal:
-    """``value``, as its shortest decimals say it, to so many decimals: 365.25 to one is 365.3."""
+    """Return ``value``, as its shortest decimals say it, to so many decimals: 365.25 to one is 365.3."""
     return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), context=_HALF_UP)
 
 
 def significant(value: float, digits: int = 4) -> QuantityText:
-    """``value`` in plain notation with up to ``digits`` significant digits and thousands separators.
+    """Return ``value`` in plain notation with up to ``digits`` significant digits and thousands separators.
 
     Ties go away from zero: 0.15625 in four digits is 0.1563. Digits before the point are never rounded away.
     """
@@ -136,7 +135,7 @@ def significant(value: float, digits: int = 4) -> QuantityText:
 
 
 def scientific(value: float, digits: int = 3) -> QuantityText:
-    """``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits, ties away from zero."""
+    """Return ``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits, ties away from zero."""
     exact = Decimal(repr(float(value)))
     mantissa, _, exponent = f"{_rounded(value, digits - 1 - exact.adjusted()):.{digits - 1}e}".partition("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
@@ -154,12 +153,12 @@ def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tupl
 
 
 def format_exact(number: int) -> QuantityText:
-    """A whole number with all of its digits."""
+    """Return a whole number with all of its digits."""
     return QuantityText(f"{number:,}", number)
 
 
 def format_count(value: float, digits: int = 4) -> str:
-    """A count: exact with separators below a million, else 70B, 15.6T; scientific from 10¹⁵ on.
+    """Return a count: exact with separators below a million, else 70B, 15.6T; scientific from 10¹⁵ on.
 
     The letter follows without a space, as in "a 70B model", so that a count never reads like bytes ("16 B").
     """
@@ -172,7 +171,7 @@ def format_count(value: float, digits: int = 4) -> str:
 
 
 def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: int = 4) -> str:
-    """Bytes with a decimal (GB) or a binary (GiB) prefix; the system is always the caller's explicit choice."""
+    """Return bytes with a decimal (GB) or a binary (GiB) prefix; the system is always the caller's explicit choice."""
     if not math.isfinite(value):
         return "unknown"
     if system == "decimal":
@@ -183,7 +182,7 @@ def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: 
 
 
 def format_duration(seconds: float, digits: int = 4) -> str:
-    """A duration in the largest unit that keeps the number at one or more; days up to a thousand of them."""
+    """Return a duration in the largest unit that keeps the number at one or more; days up to a thousand of them."""
     if not math.isfinite(seconds):
         return "unknown" if math.isnan(seconds) else "∞"
     if seconds == 0:
@@ -202,7 +201,7 @@ def format_duration(seconds: float, digits: int = 4) -> str:
 
 
 def format_money(value: float, digits: int = 3) -> str:
-    """US dollars: cents below a hundred, whole dollars below a million, then M, B, T."""
+    """Return US dollars: cents below a hundred, whole dollars below a million, then M, B, T."""
     if not math.isfinite(value):
         return "unknown"
     if abs(value) < 1e6:
@@ -222,12 +221,12 @@ def _format_si(value: float, unit: str, digits: int = 4) -> str:
 
 
 def singular(unit: str) -> str:
-    """The ``unit`` of one: a parameter, a token/s."""
+    """Return the ``unit`` of one: a parameter, a token/s."""
     return re.sub(r"s(?=/|$)", "", unit, count=1)
 
 
 def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
-    """``value`` (base units) as text with its unit. NaN is shown as "unknown"."""
+    """Return ``value`` (base units) as text with its unit. NaN is shown as "unknown"."""
     if kind == "count":
         return format_count(value, digits)
     if math.isnan(value):
@@ -246,7 +245,7 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 
 
 def _written(value: float, kind: Kind, digits: int) -> str:
-    """A finite value of a kind that has a way of its own to be written."""
+    """Return a finite value of a kind that has a way of its own to be written."""
     if kind in ("parameters", "accelerators", "tokens", "length", "days", "tokens_per_s"):
         exact = kind == "length" and float(value).is_integer()
         text = f"{value:,.0f}" if exact else scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)

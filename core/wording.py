@@ -34,36 +34,36 @@ _MARKS = 4
 
 
 def signed(share: float) -> str:
-    """A difference as a signed percentage: ``+18.5%``, ``−0.02%``."""
+    """Return a difference as a signed percentage: ``+18.5%``, ``−0.02%``."""
     digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.000995 else 3
     return QuantityText(f"{share:+,.{digits}%}".replace("-", "−"), share)
 
 
 def percent(share: float) -> str:
-    """A share to three digits: ``38.4%``; one that is next to nothing without its zeros."""
+    """Return a share to three digits: ``38.4%``; one that is next to nothing without its zeros."""
     return QuantityText("under 0.0001%", 1e-6, bound=True) if 0 < share < 1e-6 else format_quantity(share, "ratio")
 
 
 def interval(values: Sequence[float]) -> str:
-    """``38–43%`` of a sorted tuple of shares; a single one as it is."""
+    """Return ``38–43%`` of a sorted tuple of shares; a single one as it is."""
     if len(values) == 1:
         return percent(values[0])
     return f"{100 * values[0]:.3g}–{percent(values[-1])}"
 
 
 def strong(text: str) -> str:
-    """``text`` in bold; a quantity stays one."""
+    """Return ``text`` in bold; a quantity stays one."""
     bold = f"**{text}**"
     return text.written(bold) if isinstance(text, QuantityText) else bold
 
 
 def seconds_text(value: float, digits: int = 3) -> QuantityText:
-    """A time in seconds, however long, so that a column of them can be compared by eye."""
+    """Return a time in seconds, however long, so that a column of them can be compared by eye."""
     return QuantityText(f"{significant(value, digits)} s", value, "s")
 
 
 def percent_of_whole(share: float) -> str:
-    """A part of a whole in percent, to two decimals."""
+    """Return a part of a whole in percent, to two decimals."""
     shown = share >= 5e-5
     return QuantityText(f"{100 * share:.2f}%" if shown else "under 0.01%", share if shown else 1e-4, bound=not shown)
 
@@ -72,7 +72,7 @@ _ENDS = re.compile(r"(\$?)(−?[\d.,]+)(.*)")
 
 
 def span(low: str, high: str) -> str:
-    """Two quantities as a range, a sign and a unit that both have only once: ``193–512 days``, ``$14.2–44M``."""
+    """Return two quantities as a range, a sign and a unit that both have only once: ``193–512 days``, ``$14.2–44M``."""
     first, last = _ENDS.fullmatch(low), _ENDS.fullmatch(high)
     if first and last and first[1] == last[1]:
         unit = last[3] if first[3] == last[3] else ""
@@ -81,49 +81,50 @@ def span(low: str, high: str) -> str:
 
 
 def amount(value: float, digits: int = 4) -> str:
-    """A count of hours or of tokens per second, which may also be tiny: ``3.537M``, ``0.25``, ``3.37 × 10⁻¹⁸``."""
+    """Return a count of hours or of tokens per second, which may also be tiny: ``3.537M``, ``0.25``, ``3.37 ×
+    10⁻¹⁸``."""
     return scientific(value) if 0 < value < 1e-3 else format_count(value, digits)
 
 
 def plural(value: float, noun: str) -> str:
-    """``noun`` after a count of ``value``, with its s or es unless the count is one."""
+    """Return ``noun`` after a count of ``value``, with its s or es unless the count is one."""
     return noun if format_count(value) == "1" else f"{noun}{'es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's'}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """``a and b``, or ``a, b, and c``."""
+    """Return ``a and b``, or ``a, b, and c``."""
     if len(words) < 3:
         return f" {last} ".join(words)
     return f"{', '.join(words[:-1])}, {last} {words[-1]}"
 
 
 def price(low: float, high: float) -> str:
-    """``$2.50/h``, ``$2.50–3.50/h`` or ``unknown``."""
+    """Return ``$2.50/h``, ``$2.50–3.50/h`` or ``unknown``."""
     if low == high or math.isnan(low):
         return format_quantity(low, "usd_per_hour")
     return f"${low:,.2f}–{format_quantity(high, 'usd_per_hour').removeprefix('$')}"
 
 
 def dollars(value: float) -> str:
-    """``$5.6M``, ``under $0.01`` or ``unknown``."""
+    """Return ``$5.6M``, ``under $0.01`` or ``unknown``."""
     return QuantityText("under $0.01", 0.01, "USD", bound=True) if 0 < value < 0.005 else format_money(value)
 
 
 def rent(value: float) -> str:
-    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``; its number has all."""
+    """Return dollars that a plan takes, to three digits, as every page shows them: ``$98,700``; its number has all."""
     text = dollars(float(f"{value:.3g}"))
     exact = isinstance(text, QuantityText) and not text.bound
     return QuantityText(text, value, "USD") if exact else text
 
 
 def rent_or_none(value: float) -> str:
-    """The same of accelerators that may be owned: ``no rent``."""
+    """Return a cost in dollars, or ``no rent`` for owned accelerators."""
     return rent(value) if value else "no rent"
 
 
 def apart_as_shown(a: float, b: float) -> float:
-    """How far two values are apart that are both shown to three digits, so that a reader who subtracts finds the same:
-    236 − 110 is 126. Of two that are shown alike it is the true distance."""
+    """Return how far two values are apart that are both shown to three digits, so that a reader who subtracts finds the
+    same: 236 − 110 is 126. Of two that are shown alike it is the true distance."""
     return abs(float(f"{a:.3g}") - float(f"{b:.3g}")) or abs(a - b)
 
 
@@ -131,7 +132,7 @@ _SURE = 0.99
 
 
 def chance(probability: float) -> str:
-    """A probability in whole percent: ``38%``; what is nearly certain not as if it were."""
+    """Return a probability in whole percent: ``38%``; what is nearly certain not as if it were."""
     if probability > _SURE:
         return f"over {_SURE:.0%}"
     return f"under {1 - _SURE:.0%}" if probability < 1 - _SURE else f"{probability:.0%}"
@@ -189,7 +190,7 @@ def format_value(value: float | tuple[float, float], kind: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A sentence without its marks of emphasis, as a screen reader says it."""
+    """Return a sentence without its marks of emphasis, as a screen reader says it."""
     return text.replace("**", "")
 
 
@@ -197,19 +198,23 @@ _OURS = re.compile(r"[*`^]")
 
 
 def unmarked(text: str) -> str:
-    """``text`` for a sentence in our small markup, of which none is in it: word joiners, which nobody sees, part its
-    marks from what they would mark. A name written from right to left takes no number behind it along."""
+    """Return ``text`` without the marks of our markup, for use inside a sentence.
+
+    Invisible word joiners separate its marks from what they would mark, and right-to-left names are isolated.
+    """
     return isolated(_OURS.sub("\\g<0>\u2060", text))
 
 
 def isolated(text: str) -> str:
-    """``text``, whose direction of writing does not reach beyond it."""
+    """Return ``text`` with its writing direction isolated from the surrounding text."""
     return f"\u2068{text}\u2069" if any(bidirectional(c) in ("R", "AL", "AN") for c in text) else text
 
 
 def cleaned(text: str, most: int, *, lines: bool = False) -> str:
-    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks. Empty where nobody
-    would see anything of it."""
+    """Return ``text`` without characters that cannot be shown or stored, cut to ``most`` characters.
+
+    lines: whether line breaks stay. Empty if nothing visible is left.
+    """
     parts, marks = list[str](), 0
     for c in _UNSEEN.sub("", text):
         kind = unicodedata.category(c)

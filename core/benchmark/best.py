@@ -20,28 +20,29 @@ _LOWERED = 0.9
 
 
 def is_spread(point: Point) -> bool:
-    """Whether its runs spread too widely to mean much."""
+    """Return whether its runs spread too widely to mean much."""
     return point.p90_s >= MOST_SPREAD * point.p10_s
 
 
 def is_square(point: Point) -> bool:
-    """Whether it is a matmul of square matrices. Older measurements have others as well, which are not compared."""
+    """Return whether it is a matmul of square matrices. Older measurements have others as well, which are not
+    compared."""
     return point.item.kind == "matmul" and len(point.shape) == 3 and len(set(point.shape)) == 1
 
 
 def squares(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
-    """The squares of a dtype timed as a burst, smallest first."""
+    """Return the squares of a dtype timed as a burst, smallest first."""
     result = [p for p in points if is_square(p) and p.item.name == dtype and p.item.regime == "burst"]
     return tuple(sorted(result, key=lambda point: point.shape))
 
 
 def sustained(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
-    """The squares of a dtype that were timed for long."""
+    """Return the squares of a dtype that were timed for long."""
     return tuple(p for p in points if is_square(p) and p.item.name == dtype and p.item.regime == "sustained")
 
 
 def fastest(points: Iterable[Point]) -> Point | None:
-    """The one of the highest rate; None for none."""
+    """Return the point with the highest rate; None without points."""
     return max(points, key=lambda point: point.rate, default=None)
 
 
@@ -70,8 +71,10 @@ def roof(points: Iterable[Point], dtype: str) -> float:
 
 
 def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:
-    """Return the highest clock seen, in MHz, and by dtype the lowest clock as a share of it, where it was lowered. A
-    datasheet peak assumes a clock that does not fall."""
+    """Return the highest clock in MHz, and by dtype the lowest clock as a share of it, for dtypes whose clock fell.
+
+    A datasheet peak assumes a clock that does not fall.
+    """
     seen = [mhz for p in points for state in (p.before, p.after) if (mhz := state.clock_mhz) is not None]
     top, lowered = max(seen, default=0.0), dict[str, float]()
     for p in points:
@@ -81,5 +84,5 @@ def lowered_clocks(points: Sequence[Point]) -> tuple[float, dict[str, float]]:
 
 
 def largest_copy(points: Iterable[Point]) -> Point | None:
-    """The copy that moved the most bytes, which stands for a memory's bandwidth; None without one."""
+    """Return the copy that moved the most bytes, whose bandwidth counts as that of the memory; None without a copy."""
     return max((p for p in points if p.item.kind == "memory"), key=lambda point: point.bytes, default=None)

@@ -12,9 +12,9 @@ from core.benchmark.programme import CPU_DTYPES, DTYPES, KINDS, SIZES, SUSTAINED
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing to choose: its name in links, and the kinds that it measures.
+    """A choice of what to measure: its name in links, and the kinds of items.
 
-    dtypes: of matmuls, where not all. one_size: only the largest square.
+    dtypes: dtypes of the matmuls; empty for all. one_size: whether only the largest square is measured.
     """
 
     name: str

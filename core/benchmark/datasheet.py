@@ -36,9 +36,9 @@ _SLICE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Datasheet:
-    """The rows of the accelerator table that a device may be, often one, and why they are not exactly one.
+    """Rows of the accelerator table that match a device, usually one, and the reason if it is not exactly one.
 
-    is_slice: whether it is a part of a GPU, whose rates are not those of an accelerator.
+    is_slice: whether the device is part of a GPU, whose rates are not those of an accelerator.
     """
 
     rows: tuple[Accelerator, ...]
@@ -47,7 +47,7 @@ class Datasheet:
 
     @property
     def name(self) -> str:
-        """The row, or the rows it may be; empty if there is none."""
+        """Name of the row, or the names of all rows that match; empty if no row matches."""
         return listed([row.name for row in self.rows], "or")
 
     @property
@@ -57,7 +57,7 @@ class Datasheet:
         return values.pop() if len(values) == 1 else math.nan
 
     def peak(self, dtype: str) -> float:
-        """Dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
+        """Return the dense peak of ``dtype`` in FLOP/s on which all rows agree, otherwise NaN."""
         peaks = {row.peak(dtype) for row in self.rows}
         return peaks.pop() if len(peaks) == 1 else math.nan
 
@@ -86,14 +86,15 @@ def _row_form(row: Accelerator) -> str:
 
 
 def _narrow(rows: list[Accelerator], fits: Callable[[Accelerator], bool]) -> list[Accelerator]:
-    """The rows that fit, or all of them when none does: for clues that help but do not rule out."""
+    """Return the rows that fit, or all of them when none does: for clues that help but do not rule out."""
     return [row for row in rows if fits(row)] or rows
 
 
 def match(name: str, memory_bytes: float | None, power_limit_w: float | None) -> Datasheet:
-    """The datasheet of the GPU that calls itself ``name``. Memory and default power limit as the driver reports them.
+    """Return the datasheet of a GPU from what its driver reports: its name, memory in bytes, and default power limit in
+    W.
 
-    Model, form factor and memory must fit; memory type and power decide among what is left.
+    Model, form factor, and memory must match. Memory type and power limit decide among the remaining rows.
     """
     if not name:
         return Datasheet((), message("device.datasheet.unnamed"))
@@ -127,15 +128,14 @@ take fp64 where there are such."""
 
 
 def datasheet_of(record: Record) -> Datasheet:
-    """Return the datasheet of the device that was measured. A CPU has none: its peak depends on clocks under load that
-    nobody publishes."""
+    """Return the datasheet of the measured device; without rows for a CPU, whose peak under load is not published."""
     if record.programme.device == "cpu" or record.facts is None:
         return Datasheet(())
     return match(record.facts.name, record.facts.memory_bytes, record.facts.power_limit_w)
 
 
 def peak_of(sheet: Datasheet, dtype: str) -> float:
-    """Dense peak of ``dtype`` as measured here, in FLOP/s; NaN where no datasheet gives it."""
+    """Return the dense peak of ``dtype`` as measured here, in FLOP/s; NaN if no datasheet gives it."""
     peaks = (sheet.peak(name) for name in _IN_SHEETS.get(dtype, (dtype,)))
     return next((peak for peak in peaks if not math.isnan(peak)), math.nan)
 
@@ -145,13 +145,13 @@ _PLAUSIBLE = 0.5
 
 
 def comparable_peak(sheet: Datasheet, point: Point) -> float:
-    """Return the peak that a rate is shown as a share of, in FLOP/s; NaN if none is known, or the rate is not of its
+    """Return the peak in FLOP/s with which a rate is compared; NaN if unknown, or if an int8 rate is too low for int8
     units."""
     peak = peak_of(sheet, point.item.name)
     return math.nan if point.item.name == "int8" and point.rate < _PLAUSIBLE * peak else peak
 
 
 def best_published(sheet: Datasheet, dtype: str) -> float:
-    """Return the best published matmul rate of such a device, in FLOP/s; NaN if none is known."""
+    """Return the best published matmul rate of this device, in FLOP/s; NaN if none is known."""
     bests = {row.best_measured(_IN_SHEETS.get(dtype, (dtype,))[0]) for row in sheet.rows}
     return bests.pop() if len(bests) == 1 else math.nan

@@ -49,10 +49,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """A GPU at one moment, and its board's default power limit; None for what nothing reports.
+    """State of a GPU at one moment, with the default power limit of its board; None for values that are not reported.
 
-    enforced_limit_w: the power limit that holds now. energy_j: since the driver was loaded. clock_reasons: NVML's bits
-    for what holds the clock down.
+    enforced_limit_w: the current power limit. energy_j: energy since the driver was loaded. clock_reasons: NVML's bits
+    for the reasons of a lowered clock.
     """
 
     clock_mhz: float | None = None
@@ -80,8 +80,11 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What can be measured here. gpus: those that CUDA takes, in its order; all where it takes none. why_not_cuda: in
-    words why the CPU is measured, empty when a GPU is."""
+    """Devices of this machine.
+
+    gpus: the GPUs that CUDA can use, in its order; all GPUs if it can use none. why_not_cuda: the reason why the CPU is
+    measured; empty if a GPU is.
+    """
 
     gpus: tuple[Gpu, ...]
     cpu: Cpu
@@ -98,7 +101,7 @@ class Machine:
         return self.cpu.name if self.kind == "cpu" else self.gpus[0].name
 
     def has(self, kind: DeviceKind, name: str) -> bool:
-        """Whether a device of that name is here, as far as anything tells. CUDA names a slice after its GPU."""
+        """Return whether a device of that name is here, as far as anything tells. CUDA names a slice after its GPU."""
         if kind == "cpu":
             return name == self.cpu.name
         return any(gpu.name in ("", re.sub(f"(?<={MIG}) .*", "", name)) for gpu in self.gpus)
@@ -113,7 +116,7 @@ def _nvml() -> Any | None:
 
 
 def _told(ask: Callable[[Any], _Told], otherwise: _Told) -> _Told:
-    """What NVML answers, and ``otherwise`` where it is missing or refuses."""
+    """Return what NVML answers, and ``otherwise`` where it is missing or rejects."""
     if (nvml := _nvml()) is None:
         return otherwise
     try:
@@ -127,7 +130,8 @@ def _told(ask: Callable[[Any], _Told], otherwise: _Told) -> _Told:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs of this machine in NVML's order; where NVML is silent, nameless ones for the device's files."""
+    """Return the NVIDIA GPUs of this machine in NVML's order; nameless GPUs for the device files if NVML reports
+    none."""
 
     def ask(nvml: Any) -> tuple[Gpu, ...]:
         handles = (_ask(nvml, "nvmlDeviceGetHandleByIndex", i) for i in range(nvml.nvmlDeviceGetCount()))
@@ -148,14 +152,14 @@ def _gpu(nvml: Any, handle: object) -> Gpu:
 
 
 def hold_nvml() -> None:
-    """Keep NVML ready until this process ends: starting it looks at every GPU anew, each time it is asked."""
+    """Keep NVML ready until this process ends: starting it looks at every GPU again, each time it is asked."""
     if (nvml := _nvml()) is not None:
         with contextlib.suppress(nvml.NVMLError):
             nvml.nvmlInit()
 
 
 def nvml_state(uuid: str) -> GpuState:
-    """Clock, temperature and power of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
+    """Return clock, temperature and power of the GPU with CUDA's ``uuid``; unknown if NVML is silent."""
 
     def ask(nvml: Any) -> GpuState:
         handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
@@ -192,7 +196,7 @@ def other_users(gpu: Gpu) -> Message | str:
 
 
 def _ask(nvml: Any, what: str, *of: object) -> Any | None:
-    """What one call tells, None where it tells nothing: a container or a device may refuse it alone."""
+    """Return what one call tells, None if it tells nothing: a container or a device may refuse it alone."""
     try:
         return getattr(nvml, what)(*of)
     except nvml.NVMLError:
@@ -209,7 +213,7 @@ def _amount(nvml: Any, what: str, *of: object, unit: int = 1) -> float | None:
 
 
 def cpu() -> Cpu:
-    """The processor, from /proc where there is one."""
+    """Return the processor, from /proc where there is one."""
     text = ""
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
@@ -240,7 +244,8 @@ def _meminfo(field: str) -> float | None:
 
 
 def available_bytes() -> float:
-    """Memory that a new process can have: the smaller of the machine's and the container's; infinite if unknown."""
+    """Return memory that a new process can have: the smaller of the machine's and the container's; infinite if
+    unknown."""
     room = _meminfo("MemAvailable")
     left = [math.inf if room is None else room]
     group = Path("/sys/fs/cgroup")
@@ -250,7 +255,8 @@ def available_bytes() -> float:
 
 
 def torch_cuda() -> str:
-    """The CUDA version that the installed torch was built for, read from its version file without importing it."""
+    """Return the CUDA version that the installed torch was built for, read from its version file without importing
+    it."""
     with contextlib.suppress(OSError):
         if (spec := find_spec("torch")) and spec.origin:
             text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
@@ -260,7 +266,7 @@ def torch_cuda() -> str:
 
 
 def driver_cuda() -> int | None:
-    """The CUDA version that the driver has, 12040 for 12.4; None where NVML is silent."""
+    """Return the CUDA version that the driver has, 12040 for 12.4; None if NVML is silent."""
     return _told(lambda nvml: _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2"), None)
 
 
@@ -273,10 +279,11 @@ def amd_gpu() -> str:
 
 
 def taken_by_cuda(here: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA takes, in its order: all, or those of ``CUDA_VISIBLE_DEVICES`` up to the first unknown entry.
+    """Return the GPUs that CUDA uses, in its order: all, or those of ``CUDA_VISIBLE_DEVICES`` up to the first unknown
+    entry.
 
-    An entry is a place in NVML's order, as the measuring process sets it, or how a UUID begins. Where no UUID is known,
-    CUDA decides.
+    An entry is an index in NVML's order, which the measuring process sets, or the beginning of a UUID. If no UUID is
+    known, CUDA decides.
     """
     if visible is None:
         return here
@@ -321,7 +328,7 @@ def why_not_cuda(
 
 @cached("tables_kept")
 def machine() -> Machine:
-    """This machine, looked at once per process."""
+    """Return this machine, looked at once per process."""
     here, visible = gpus(), os.environ.get("CUDA_VISIBLE_DEVICES")
     why = why_not_cuda(here, torch_cuda(), visible, driver_cuda(), amd_gpu())
     return Machine(taken_by_cuda(here, visible) or here, cpu(), why)

@@ -26,10 +26,10 @@ DEFAULT_LAYER = LayerShape(
 
 
 def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int) -> LayerShape:
-    """Return one layer of ``spec`` and a micro-batch of it; of a mixture, a layer with routed experts.
+    """Return one layer of ``spec`` with a micro-batch; for a mixture of experts, a layer with routed experts.
 
-    Latent attention becomes ordinary attention of as many heads as wide. Raises ``pydantic.ValidationError`` for a
-    layer without a feed-forward network, or sizes below 1.
+    Latent attention becomes ordinary attention with the same number and width of heads. Raises
+    ``pydantic.ValidationError`` for a layer without a feed-forward network, or for sizes below 1.
     """
     experts = spec.experts
     return LayerShape(
@@ -49,7 +49,8 @@ def layer_shape(spec: TransformerSpec, name: str, seq_len: int, micro_batch: int
 
 
 def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
-    """So many of the layer as a model: RMSNorm before either block, rotary positions, no biases, SwiGLU or GELU."""
+    """Return a model of several such layers: RMSNorm before either block, rotary positions, no biases, SwiGLU or
+    GELU."""
     mixture = Experts(shape.experts, shape.experts_per_token, shape.ffn) if shape.experts else None
     return TransformerSpec(
         layers=layers,
@@ -67,7 +68,7 @@ def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
 
 
 def layer_parameters(shape: LayerShape) -> int:
-    """Parameters of the layer: its matrices and the gains of its two norms."""
+    """Return the parameters of the layer: its matrices and the gains of its two norms."""
     components = parameters(spec_of(shape)).components
     return sum(part.total for part in components if part.group not in ("embedding", "head"))
 
@@ -78,12 +79,15 @@ def layer_flop(shape: LayerShape) -> float:
 
 
 def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape:
-    """The layer with other tokens, as the shape of a measured point has them."""
+    """Return the layer with other tokens, as the shape of a measured point has them."""
     return shape.model_copy(update={"micro_batch": micro_batch, "seq_len": seq_len})
 
 
 def smaller(shape: LayerShape, least: int = 128) -> tuple[LayerShape, ...]:
-    """The layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever longer."""
+    """Return copies of the layer with increasing numbers of tokens.
+
+    The sequence length doubles from at least ``least`` up to its own, and then the micro-batch grows.
+    """
     shapes = [shape]
     while shapes[-1].tokens >= 2 * least:
         last = shapes[-1]

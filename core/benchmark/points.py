@@ -30,7 +30,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def clip(text: str, chars: int = limit("measure_text_chars")) -> str:
-    """``text`` cut to ``chars`` characters, saying so with an ellipsis."""
+    """Return ``text`` cut to ``chars`` characters, saying so with an ellipsis."""
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
@@ -62,7 +62,8 @@ class Item(Checked):
 
 
 class State(Checked):
-    """A device at one moment; None for what nothing reports. energy_j: used so far. clock_reasons: bits of NVML."""
+    """State of a device at one moment; None for unreported values. energy_j: energy used so far. clock_reasons: NVML's
+    bits."""
 
     clock_mhz: Amount | None = None
     temperature_c: Amount | None = None
@@ -72,13 +73,13 @@ class State(Checked):
 
 
 class Point(Checked):
-    """One item measured.
+    """Measurement of one item.
 
-    shape: what was timed, which may be smaller than asked for. flop, bytes: work of one run and what it must move at
-    least, 0 where that has no meaning. dtype: what it computes in; of a matmul its name says it. relative_error:
-    Frobenius norm of (result − float64 reference) over that of the reference, None where nothing was compared.
-    peak_memory_bytes: the most that was allocated, None where it was not measured. mean_power_w: by the energy used,
-    None for what is over in a moment.
+    shape: the timed shape, which may be smaller than the one asked for. flop, bytes: work of one run, and the least
+    bytes it moves; 0 if that has no meaning. dtype: the dtype it computes in; for a matmul, its name. relative_error:
+    Frobenius norm of (result − float64 reference), divided by that of the reference; None if nothing was compared.
+    peak_memory_bytes: most bytes allocated at once; None if not measured. mean_power_w: from the energy used; None for
+    very short runs.
     """
 
     item: Item
@@ -135,7 +136,7 @@ class Refusal(Checked):
 
 
 def _which(value: Any) -> str:
-    """Whether an outcome, or what says it, is a refusal."""
+    """Return whether an outcome, or what says it, is a refusal."""
     return "refusal" if isinstance(value, Refusal) or (isinstance(value, dict) and "why" in value) else "point"
 
 
@@ -145,7 +146,7 @@ Outcome: TypeAlias = Annotated[
 
 
 class DeviceFacts(Checked):
-    """The device as the library sees it. ``threads`` is 0 where it does not apply, unknown numbers are None.
+    """The device as the library sees it. ``threads`` is 0 if it does not apply, unknown numbers are None.
 
     power_limit_w: the board's default. enforced_limit_w: the limit that holds now.
     """

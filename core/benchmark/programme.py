@@ -40,8 +40,8 @@ SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0}
 
 
 class LayerShape(Checked):
-    """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 where it is dense; else it is
-    not stepped."""
+    """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 if it is dense; else it is not
+    stepped."""
 
     model: Name
     hidden: Annotated[Count, Field(ge=1)]

@@ -33,7 +33,7 @@ class SelectedRate:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRates:
-    """The rates of a measurement, NaN where it has none, and where each is from."""
+    """Rates of a measurement with the point that each is from; NaN for a rate without one."""
 
     rates: Rates
     selected: tuple[SelectedRate, ...]
@@ -42,9 +42,9 @@ class MeasuredRates:
 def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRates:
     """Return the rates of ``record``, sustained where they were timed, or of bursts only.
 
-    Of matmuls the fastest square of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4; of memory the largest
-    copy. On a GPU squares smaller than `SQUARE` and copies smaller than `COPY_BYTES` do not count, and nowhere points
-    whose runs vary widely.
+    For matmuls, these are the fastest squares of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4; for
+    memory, the largest copy. On a GPU, squares smaller than `SQUARE` and copies smaller than `COPY_BYTES` do not count,
+    and on no device points whose runs vary widely.
     """
     is_gpu = record.programme.device != "cpu"
     points = tuple(p for p in record.points if regime == "sustained" or p.item.regime == regime)
@@ -62,7 +62,7 @@ def measured_rates(record: Record, regime: Regime = "sustained") -> MeasuredRate
 def _select_matmul(
     points: Sequence[Point], name: RateName, dtypes: Sequence[str], refused: Collection[str], is_gpu: bool
 ) -> SelectedRate:
-    """The point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
+    """Return the point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
     reasons: list[Message] = []
     for dtype in dtypes:
         large = [p for p in (*squares(points, dtype), *sustained(points, dtype)) if not is_gpu or p.shape[0] >= SQUARE]
@@ -79,7 +79,7 @@ def _select_matmul(
 
 
 def _select_copy(points: Sequence[Point], is_gpu: bool) -> SelectedRate:
-    """The largest copy, or why it is not used."""
+    """Return the largest copy, or why it is not used."""
     point = largest_copy(points)
     if point is None or (is_gpu and point.bytes < COPY_BYTES):
         return SelectedRate("memory", None, (message("measure.rate.no_copy", size=float(COPY_BYTES)),))

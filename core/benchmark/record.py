@@ -18,8 +18,8 @@ class Record(Checked):
     """One measurement.
 
     id: 12 hexadecimal digits. started: seconds since 1970, UTC. method, torch: versions, empty until the process has
-    said them. facts: None until then. message: why it failed or was cancelled; empty otherwise. in_use: by what else
-    the device was used when it began, empty as far as anything tells; a plan takes no rates of such a measurement.
+    reported them. facts: None until then. message: reason why it failed or was cancelled; empty otherwise. in_use: what
+    else used the device at its start, empty if unknown; a plan takes no rates of such a measurement.
     """
 
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
@@ -46,8 +46,11 @@ class Record(Checked):
 
 
 def merge_records(records: Sequence[Record]) -> Record:
-    """Return the first record with each kind that it lacks from the first of the others that has it, of those with the
-    same method on the same device that nothing else used."""
+    """Return the first record, completed with the kinds that it lacks.
+
+    A missing kind comes from the first other record that has it, with the same method, on the same device, and without
+    other users of the device.
+    """
     first, *others = records
     outcomes, programme = [*first.outcomes], first.programme
     have = {point.item.kind for point in first.points}

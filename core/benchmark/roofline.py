@@ -14,7 +14,7 @@ from core.hardware.operations import Placed, Work, place, ridge_point
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """A roofline: peaks by dtype in FLOP/s and a bandwidth in bytes per second, NaN where unknown."""
+    """A roofline: peaks by dtype in FLOP/s and a bandwidth in bytes per second, NaN if unknown."""
 
     peaks: Mapping[str, float]
     bandwidth: float
@@ -45,7 +45,8 @@ def measured_roof(record: Record, bandwidth: float) -> Roof:
 
 
 def placed_points(record: Record, on: Roof) -> tuple[Point, ...]:
-    """Return what stands on a roofline: what computes and moves bytes, of matmuls squares whose dtype has a peak."""
+    """Return the points of a roofline: items that compute and move bytes. Of matmuls, these are squares with a known
+    peak."""
     return tuple(
         p
         for p in record.points

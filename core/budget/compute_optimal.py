@@ -50,7 +50,7 @@ _LAW: Mapping[str, Symbol] = {
     sources=(_HOFFMANN, _BESIROGLU),
 )
 def loss(params: float, tokens: float, floor: float, a: float, b: float, alpha: float, beta: float) -> float:
-    """Loss after training so many parameters on so many tokens."""
+    """Loss after training a number of parameters on a number of tokens."""
     return floor + a / params**alpha + b / tokens**beta
 
 
@@ -122,7 +122,7 @@ class LossLaw:
     known: str
 
     def loss(self, params: float, tokens: float) -> float:
-        """Loss in nats per token of the text that the law was fitted on."""
+        """Return the loss in nats per token, on the text that the law was fitted to."""
         return loss(params, tokens, **self._constants, floor=self.floor)
 
     @property
@@ -130,16 +130,16 @@ class LossLaw:
         return {"a": self.a, "b": self.b, "alpha": self.alpha, "beta": self.beta}
 
     def explain_loss(self, params: float, tokens: float) -> Explanation:
-        """`loss` with the constants filled in."""
+        """Return `loss` with the constants filled in."""
         explanation = loss.explain(params=params, tokens=tokens, floor=self.floor, **self._constants)
         return replace(explanation.about(self.name), detail=f"{explanation.detail} {self.known}".strip())
 
     def parameters(self, flop: float, per_parameter: float = 6.0) -> float:
-        """Parameters of the lowest loss at ``flop``."""
+        """Return the parameters of the lowest loss at ``flop``."""
         return optimal_parameters(flop, per_parameter, **self._constants)
 
     def explain_parameters(self, flop: float, per_parameter: float = 6.0) -> Explanation:
-        """`parameters` with the constants filled in."""
+        """Return `parameters` with the constants filled in."""
         return optimal_parameters.explain(flop=flop, per_parameter=per_parameter, **self._constants)
 
 
@@ -171,7 +171,7 @@ LAWS: tuple[LossLaw, ...] = (CHINCHILLA, BESIROGLU)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A FLOP budget split one way. loss: NaN where the rule has none. overtraining: against 20 per parameter."""
+    """A FLOP budget split one way. loss: NaN if the rule has none. overtraining: against 20 per parameter."""
 
     id: str
     name: str
@@ -205,7 +205,7 @@ def _allocation(
 
 
 def compute_optimal(flop: float, per_parameter: float = 6.0) -> tuple[Allocation, ...]:
-    """``flop`` split by the rule of thumb and by each law, in that order.
+    """Return ``flop`` split by the rule of thumb and by each law, in that order.
 
     per_parameter: training FLOPs per token and parameter, 6 by the rule.
     Raises `BudgetError` for a budget that is not finite or under 1 GFLOP.

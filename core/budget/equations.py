@@ -14,7 +14,7 @@ from core.sources import DEEPSEEK_V3, PALM
 
 
 class BudgetError(ValueError):
-    """A budget that cannot be worked out. ``field`` names the quantity at fault; the message says why."""
+    """A budget that cannot be computed. ``field`` names the quantity at fault; the message says why."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -27,7 +27,8 @@ _TENTH = _NORMAL.inv_cdf(0.9)
 
 
 def quantile(low: Any, mid: Any, high: Any, level: float) -> Any:
-    """The value that a share ``level`` of cases stays below, of which P10, P50 and P90 are known: numbers or arrays.
+    """Return the value that a share ``level`` of cases stays below, of which P10, P50 and P90 are known: numbers or
+    arrays.
 
     Each half is taken as of a lognormal distribution through its end and the middle: of positive quantities.
     """
@@ -58,15 +59,15 @@ class Interval:
         return not math.isnan(self.low + self.mid + self.high)
 
     def contains(self, value: float) -> bool:
-        """Whether ``value`` lies inside, ends included."""
+        """Return whether ``value`` is inside, ends included."""
         return self.low <= value <= self.high
 
     def quantile(self, level: float) -> float:
-        """The value that a share ``level`` of cases stays below."""
+        """Return the value that a share ``level`` of cases stays below."""
         return float(quantile(self.low, self.mid, self.high, level))
 
     def below(self, value: float) -> float:
-        """The share of cases that stay below ``value``, by the same distribution; 0 or 1 without spread."""
+        """Return the share of cases that stay below ``value``, by the same distribution; 0 or 1 without spread."""
         end = self.high if value > self.mid else self.low
         if end == self.mid or value <= 0:
             return float(value >= self.mid)
@@ -75,13 +76,13 @@ class Interval:
         )
 
     def through(self, function: Callable[[float], float]) -> Interval:
-        """The interval of a quantity that rises, or falls, with this one throughout."""
+        """Return the interval of a function that is monotonic over this one."""
         ends = (function(self.low), function(self.mid), function(self.high))
         return Interval(min(ends), ends[1], max(ends))
 
     @staticmethod
     def point(value: float) -> Interval:
-        """A quantity without spread."""
+        """Return a quantity without spread."""
         return Interval(value, value, value)
 
 
@@ -199,7 +200,7 @@ def days_of(hours: float, accelerators: float) -> float:
     sources=(_KAPLAN,),
 )
 def days_of_steps(tokens: float, seconds: float, sequences: float, seq_len: float) -> float:
-    """Days that the steps take which all tokens need, with nothing between them."""
+    """Steady-state days: the optimizer steps that all tokens need, back to back."""
     return tokens * seconds / (86400 * sequences * seq_len)
 
 
@@ -217,7 +218,7 @@ _TRAINING_TIME = Symbol("t", "training time", "seconds")
 def training_seconds(flop: float, accelerators: float, peak: float, mfu: float) -> float:
     """Training time at an MFU.
 
-    With the MFU over all hours it is the time on the wall; with that of the steps alone, the time of the steps.
+    With the end-to-end MFU, this is the wall-clock time. With the steady-state MFU, it is the steady-state time.
     """
     return flop / (accelerators * peak * mfu)
 

@@ -113,7 +113,7 @@ class NumberExercise:
         return _EXAMPLES.get(self.kind, "0.375")
 
     def read(self, given: str) -> float:
-        """Return the number that was typed. Raises `QuantityError` where it is none."""
+        """Return the number that was entered. Raises `QuantityError` if it is not a number."""
         if self.kind in _EXAMPLES:
             return parse_quantity(given, self.kind, high=1.5 if self.kind == "ratio" else 1e40)
         if len(given) > limit("number_chars"):
@@ -131,14 +131,14 @@ class NumberExercise:
         self.read(given)
 
     def is_right(self, given: str) -> bool:
-        """Return whether the number that was typed is close enough. One that cannot be read is wrong."""
+        """Return whether the number that was entered is close enough. One that cannot be read is wrong."""
         try:
             return math.isclose(self.read(given), self.value, rel_tol=self.tolerance)
         except QuantityError:
             return False
 
     def written(self, given: str) -> str:
-        """Return what was typed."""
+        """Return what was entered."""
         return given
 
     def feedback(self, given: str) -> list[str]:

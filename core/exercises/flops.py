@@ -184,7 +184,7 @@ def _square_layer(power: int) -> dict[str, str]:
 
 
 def _key(value: float) -> str:
-    """Return a count as it is typed."""
+    """Return a count as it is entered."""
     return format_count(value).replace(" ", "").replace(",", "")
 
 

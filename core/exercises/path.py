@@ -30,7 +30,7 @@ TITLES: tuple[str, ...] = tuple(title for _, title, _ in _STEPS)
 
 @cached("tables_kept")
 def path() -> Sheet:
-    """Return the steps as a sheet, the same for everybody."""
+    """Return the steps as a sheet, the same for every user."""
     made: list[Exercise] = [maker(random.Random(seed)) for seed, _, maker in _STEPS]  # noqa: S311 (no secret)
     return Sheet(0, ("path",), tuple(made))
 

@@ -64,7 +64,7 @@ class TopicScore:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Exercises of topics in turn, the same for everybody with the same seed and topics."""
+    """Exercises of topics in turn, the same for every user with the same seed and topics."""
 
     seed: int
     topics: tuple[str, ...]
@@ -137,7 +137,7 @@ def _one_line(text: str) -> str:
 
 
 def hand_in(name: str, seed: int, topics: tuple[str, ...], answers: Sequence[str]) -> str:
-    """Return the text to hand in. Its checksum shows slips and edits; it proves nobody's authorship."""
+    """Return the text to hand in. Its checksum reveals typos and edits but does not prove who wrote it."""
     owner = _one_line(cleaned(name, limit("plan_name"))) or message("exercises.no_name")
     clean = [clean_answer(answer) or "-" for answer in answers]
     score = sheet(seed, topics).score(dict(enumerate(clean)))

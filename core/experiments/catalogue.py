@@ -12,7 +12,7 @@ from core.messages import message
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment. id: also of the panel's switch. where: the id of its page. work: the function that measures."""
+    """One experiment. id: also the id of its panel's switch. where: id of its page. work: function that measures."""
 
     id: str
     title: str

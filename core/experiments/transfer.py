@@ -36,7 +36,7 @@ def _seconds(do: Callable[[], object], wait: Callable[[], object]) -> float:
 
 
 def work() -> Found:
-    """Time both at each size."""
+    """Time creation and transfer of a tensor at each size."""
     torch: Any = importlib.import_module("torch")
     cuda = bool(torch.cuda.is_available())
     wait: Callable[[], object] = torch.cuda.synchronize if cuda else lambda: None

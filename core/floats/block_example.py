@@ -72,9 +72,9 @@ def sqnr(signal: float, noise: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class OutlierEffect:
-    """What the largest value of a block does to the SQNR of the others, in decibels.
+    """Effect of the largest value of a block on the SQNR of the others, in decibels.
 
-    with_db: under the scale that it sets. without_db: with 0 in its place.
+    with_db: SQNR under the scale that it sets. without_db: SQNR with 0 in its place.
     """
 
     largest: float
@@ -83,13 +83,13 @@ class OutlierEffect:
 
     @property
     def lowers(self) -> bool:
-        """Whether it costs the other values half a bit or more."""
+        """Whether the outlier costs the other values half a bit or more."""
         return self.with_db < self.without_db - 3
 
 
 @cached("results_kept")
 def example(distribution: Distribution, outlier: float) -> tuple[float, ...]:
-    """`BLOCK_VALUES` seeded values to three digits. ``outlier``: the size of the one in "one outlier", in σ."""
+    """Return `BLOCK_VALUES` seeded values to three digits. ``outlier``: the size of the one in "one outlier", in σ."""
     draw = np.random.default_rng(_SEED)
     if distribution == "uniform":
         values = draw.uniform(-1, 1, BLOCK_VALUES)
@@ -103,7 +103,7 @@ def example(distribution: Distribution, outlier: float) -> tuple[float, ...]:
 
 
 def read_block(text: str) -> tuple[float, ...]:
-    """Typed values, separated by commas or spaces; fewer than `BLOCK_VALUES` are filled up with zeros.
+    """Return entered values, separated by commas or spaces; fewer than `BLOCK_VALUES` are filled up with zeros.
 
     Raises `FormatError` with the reason and an example.
     """
@@ -127,7 +127,7 @@ def read_block(text: str) -> tuple[float, ...]:
 
 
 def write_block(values: tuple[float, ...]) -> str:
-    """The text that `read_block` reads as ``values``, in fewer digits only where it would grow beyond its cap."""
+    """Return the text that `read_block` reads as ``values``, with fewer digits only if it would exceed its cap."""
     whole = [repr(value).removesuffix(".0") for value in values]
     for digits in range(17, 3, -1):
         text = ", ".join(w if len(w) <= digits else f"{v:.{digits}g}" for v, w in zip(values, whole, strict=True))
@@ -138,7 +138,7 @@ def write_block(values: tuple[float, ...]) -> str:
 
 @cached("results_kept")
 def quantize(values: tuple[float, ...], name: str, rule: Rule) -> QuantizedBlock:
-    """The values in one block format."""
+    """Return the values in one block format."""
     return quantize_block(np.array(values), BLOCK_FORMATS[name], rule)
 
 
@@ -153,7 +153,7 @@ def outlier_effect(values: tuple[float, ...], name: str, rule: Rule) -> OutlierE
 
 
 def explain(values: tuple[float, ...], done: QuantizedBlock) -> tuple[Explanation, ...]:
-    """How bits per element and SQNR are computed."""
+    """Return how bits per element and SQNR are computed."""
     fmt = done.block_format
     explanations = [
         bits_per_element.explain(

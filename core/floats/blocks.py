@@ -102,11 +102,10 @@ _NV_RULES: tuple[Rule, ...] = ("level2", "level1")
 class BlockFormat:
     """A block of ``size`` elements under one scale.
 
-    name: key of `BLOCK_FORMATS`. element, scale: formats of the elements and the block's scale.
-    scale_rules: the rules its scale may follow, the usual one first.
-    tensor_scale_bits: bits of the scale shared by the whole tensor, 0 where there is none.
-    scale_group: how many blocks' scales share a float32 scale of their own, 0 where none do.
-    zero_bits: of the whole number that stands for 0 in a block, 0 where none does.
+    name: key of `BLOCK_FORMATS`. element, scale: formats of the elements and the block's scale. scale_rules: the rules
+    its scale may follow, the usual one first. tensor_scale_bits: bits of the scale shared by the whole tensor, 0 if
+    there is none. scale_group: how many blocks' scales share a float32 scale of their own, 0 if none do. zero_bits: of
+    the whole number that stands for 0 in a block, 0 if none does.
     """
 
     name: str
@@ -191,7 +190,7 @@ class QuantizedBlock:
         tensor scale). codes: the elements' codes. values: what comes back, float64.
     clipped: which elements are beyond the element format's largest value, under this scale.
     mse: mean squared error. sqnr_db: signal over error in decibels; infinite without error, NaN for a zero signal.
-    bits_per_element: the block's scale included. tensor_scale: 1 where there is none.
+    bits_per_element: the block's scale included. tensor_scale: 1 if there is none.
     """
 
     block_format: BlockFormat
@@ -273,7 +272,7 @@ def _mx_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule:
 
 
 def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) -> npt.NDArray[np.int32]:
-    """The power of two of each block's scale, before E8M0's range; −127 for a block of zeros."""
+    """Return the power of two of each block's scale, before E8M0's range; −127 for a block of zeros."""
     if rule == "rceil":
         mantissa, power = np.frexp(amax / float(element.max_finite))
         exponents = power - (mantissa == 0.5)  # frexp gives 0.5 ≤ mantissa < 1
@@ -288,7 +287,7 @@ def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) 
 
 
 def _nvfp4_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> _Scales:
-    """float32, in the order of NVIDIA's and torchao's kernels, as long as the scales have reciprocals in it."""
+    """Return float32, in the order of NVIDIA's and torchao's kernels, as long as the scales have reciprocals in it."""
     element, scale = float_element(block_format), FORMATS["fp8_e4m3fn"]
     top, item = np.float32(element.max_finite), np.float32(1)
     amax = np.abs(blocks).max(axis=1)
@@ -311,13 +310,13 @@ def _nvfp4_scales(blocks: npt.NDArray[np.float32], block_format: BlockFormat, ru
 
 
 def _filled(given: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
-    """Blocks of ``size``, a row each; a short last one, or only one, repeats its last value."""
+    """Return the blocks of ``size``, a row each; a short last one, or only one, repeats its last value."""
     size = min(size, given.size)
     return np.pad(given, (0, -given.size % size), mode="edge").reshape(-1, size)
 
 
 def _fp8_scales(blocks: npt.NDArray[np.float32]) -> _Scales:
-    """float32, as DeepSeek's kernels divide: by amax over the largest value of E4M3."""
+    """Return float32, as DeepSeek's kernels divide: by amax over the largest value of E4M3."""
     scale = FORMATS["fp32"]
     wanted = np.abs(blocks).max(axis=1) / np.float32(FORMATS["fp8_e4m3fn"].max_finite)
     scales = np.maximum(wanted, np.float32(_FLOAT32_LEAST))
@@ -329,7 +328,7 @@ def _fp8_scales(blocks: npt.NDArray[np.float32]) -> _Scales:
 
 
 def _whole(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
-    """Blocks of integers, whose codes are as their library stores them."""
+    """Return the blocks of integers, whose codes are as their library stores them."""
     done = WHOLE[block_format.name](_filled(given, block_format.size))
     count = given.size
     back = done.values.reshape(-1)[:count]
@@ -342,21 +341,22 @@ def _whole(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule
 
 
 def float_scale(block_format: BlockFormat) -> FloatFormat:
-    """The format of the scale where it is a float; raises `FormatError` where it is a table of values."""
+    """Return the format of the scale where it is a float; raises `FormatError` where it is a table of values."""
     if isinstance(block_format.scale, ValueTable):
         raise FormatError(f"The scales of {block_format.title} are a table of values, not floats.")
     return block_format.scale
 
 
 def float_element(block_format: BlockFormat) -> FloatFormat:
-    """The format of the elements where it is a float; raises `FormatError` where it is a table of values."""
+    """Return the format of the elements where it is a float; raises `FormatError` where it is a table of values."""
     if isinstance(block_format.element, ValueTable):
         raise FormatError(f"The elements of {block_format.title} are a table of values, not floats.")
     return block_format.element
 
 
 def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
-    """Blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantized, in 8 bits."""
+    """Return blocks over their largest magnitude, which bitsandbytes keeps in float32 or, doubly quantized, in 8
+    bits."""
     element, scale = VALUE_TABLES["nf4"], block_format.scale
     blocks = _filled(given, block_format.size)
     amax: npt.NDArray[np.float32] = np.abs(blocks).max(axis=1)
@@ -381,7 +381,7 @@ def _normal_float(given: npt.NDArray[np.float32], block_format: BlockFormat, rul
 
 
 def noise_of(values: npt.NDArray[Any], back: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Mean squared error, and signal over it in decibels: infinite without error, NaN for a zero signal."""
+    """Return mean squared error, and signal over it in decibels: infinite without error, NaN for a zero signal."""
     original = values.astype(np.float64)
     noise, signal = float(np.mean((back - original) ** 2)), float(np.mean(original**2))
     if noise:
@@ -398,7 +398,7 @@ def _result(
     seed: Seed,
     count: int | None = None,
 ) -> QuantizedBlock:
-    """What comes of blocks under scales; of the last one only what makes up ``count`` values."""
+    """Return what comes of blocks under scales; of the last one only what makes up ``count`` values."""
     element = float_element(block_format)
     codes = encode(under.scaled, element, rounding=rounding, overflow="saturate", seed=seed)
     back = decode(codes, element) * under.scales[:, None]  # exact: at most 30 significant bits

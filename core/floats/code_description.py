@@ -84,7 +84,7 @@ class CodeView:
 
 @cached("small_results_kept")
 def describe(code: int, fmt: FloatFormat) -> CodeView:
-    """Everything about ``code`` in ``fmt``. Raises ``ValueError`` when the code has more bits than the format."""
+    """Return everything about ``code`` in ``fmt``. Raises ``ValueError`` if the code has more bits than the format."""
     value = decode_exact(code, fmt)
     kind = classify(code, fmt)
     sign = int(code & fmt.sign_mask > 0)
@@ -115,7 +115,7 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
 
 @cached("small_results_kept")
 def bits(code: int, fmt: FloatFormat) -> tuple[Bit, ...]:
-    """Every bit of ``code``, first (sign) to last."""
+    """Return every bit of ``code``, first (sign) to last."""
     view = describe(code, fmt)
     return tuple(_bit(view, place) for place in reversed(range(fmt.bits)))
 
@@ -144,12 +144,13 @@ def _short(code: int, fmt: FloatFormat) -> str:
 
 
 def explainable(view: CodeView) -> bool:
-    """Whether `explain` has anything to say."""
+    """Return whether `explain` has anything to say."""
     return value_formula(view)[0] is not None
 
 
 def explain(view: CodeView) -> tuple[Explanation, ...]:
-    """How the value and its spacing are computed; nothing for codes that mean themselves, as infinity and NaN do."""
+    """Return how the value and its spacing are computed; nothing for codes that mean themselves, as infinity and NaN
+    do."""
     law, values = value_formula(view)
     if law is None:
         return ()
@@ -165,12 +166,12 @@ def explain(view: CodeView) -> tuple[Explanation, ...]:
 
 
 def explain_value(view: CodeView) -> tuple[Explanation, ...]:
-    """The value alone, named after its format; nothing for codes that mean themselves."""
+    """Return the formula of the value, named after its format; empty for codes without a formula."""
     return tuple(step.about(view.fmt.title) for step in explain(view)[:1])
 
 
 def value_formula(view: CodeView) -> tuple[Formula[...] | None, dict[str, float]]:
-    """The formula that makes the value out of the fields, and its arguments; None where the code means itself."""
+    """Return the formula that makes the value out of the fields, and its arguments; None if the code means itself."""
     fmt = view.fmt
     if view.value is None or (view.kind == "zero" and not fmt.gradual):
         return None, {}

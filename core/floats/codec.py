@@ -47,15 +47,21 @@ def encode(
     seed: Seed = None,
     dtype: type[np.unsignedinteger[Any]] | None = None,
 ) -> Codes:
-    """Codes of ``values`` in ``fmt``, each rounded once.
+    """Return the codes of ``values`` in ``fmt``, each rounded once, in the shape of ``values``.
 
-    values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³);
-        for anything finer there is `encode_exact`. Raises ``TypeError`` for wider floats and complex numbers.
-    rounding, overflow: `Rounding` and `Overflow`. seed: random bits of stochastic rounding, a number or a generator.
-    dtype: of the codes, an unsigned integer with room for them; by default the narrowest.
-    Returns codes in the shape of ``values``. NaN gives the format's quiet NaN; where the format has no NaN,
-    `FormatError`. Negative values have no place in an unsigned format: NaN. E8M0 has no zero either: NaN; what lies
-    below its smallest value becomes that.
+    NaN gives the format's quiet NaN. A negative value gives NaN in an unsigned format, and so does 0 in E8M0.
+    Magnitudes below the smallest E8M0 value become that value.
+
+    Args:
+        values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³). For
+            finer numbers, use `encode_exact`.
+        rounding, overflow: `Rounding` and `Overflow`.
+        seed: Random bits of stochastic rounding, a number or a generator.
+        dtype: Unsigned integer type of the codes; by default the narrowest that is wide enough.
+
+    Raises:
+        TypeError: For wider floats and complex numbers.
+        FormatError: For NaN in a format without one.
     """
     given = np.asarray(values)
     if given.dtype.kind not in "fiub" or given.dtype.itemsize > 8:
@@ -80,13 +86,14 @@ def encode(
 
 
 def _index_bits(fmt: FloatFormat) -> int:
-    """Leading bits of a float64 that decide its code: sign, exponent, the format's fraction, guard and sticky bit."""
+    """Return the leading bits of a float64 that decide its code: sign, exponent, the format's fraction, guard and
+    sticky bit."""
     return 12 + fmt.fraction_bits + 2
 
 
 @cached("arrays_kept")
 def _encode_table(fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> npt.NDArray[Any]:
-    """The code of every pattern of the leading bits.
+    """Return the code of every pattern of the leading bits.
 
     Every value and every tie of the format ends before the last of those bits, so all float64 values that share the
     bits before it, and are not exactly there, share their code.
@@ -134,9 +141,10 @@ def no_nan(fmt: FloatFormat) -> FormatError:
 
 
 def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
-    """Values of ``codes`` (non-negative integers of any shape) as float64, which holds every format here exactly.
+    """Return the values of ``codes`` (non-negative integers of any shape) as float64, which holds every format here
+    exactly.
 
-    Raises ``ValueError`` when a code has more bits than the format.
+    Raises ``ValueError`` if a code has more bits than the format.
     """
     given = np.asarray(codes)
     if given.dtype.kind not in "iu":
@@ -158,13 +166,13 @@ def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
 
 
 def code_error(fmt: FloatFormat) -> ValueError:
-    """The error of a code that has more bits than its format."""
+    """Return the error of a code that has more bits than its format."""
     return ValueError(f"a {fmt.title} code has {fmt.bits} bits: 0 to {(1 << fmt.bits) - 1:#x}")
 
 
 @cached("arrays_kept")
 def _decode_table(fmt: FloatFormat) -> npt.NDArray[np.float64]:
-    """The values of all codes of a format of at most 16 bits."""
+    """Return the values of all codes of a format of at most 16 bits."""
     table = _decode_block(np.arange(1 << fmt.bits, dtype=np.uint64), fmt)
     table.flags.writeable = False
     return table
@@ -200,7 +208,7 @@ def encode_exact(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> int:
-    """The code of an exact ``value``, rounded once. Zero gives +0; unsigned formats as in `encode`."""
+    """Return the code of an exact ``value``, rounded once. Zero gives +0; unsigned formats as in `encode`."""
     check_policies(fmt, rounding, overflow)
     magnitude, negative = abs(value), value < 0
     if magnitude == 0:
@@ -214,7 +222,7 @@ def encode_exact(
 
 
 def _round_magnitude(magnitude: Fraction, fmt: FloatFormat, rounding: Rounding, negative: bool, seed: Seed) -> int:
-    """The magnitude code, perhaps beyond the largest finite one."""
+    """Return the magnitude code, perhaps beyond the largest finite one."""
     if magnitude >= 4 * fmt.max_finite:
         return fmt.max_code + 1  # no need to divide thousand-digit integers to learn that it is far beyond
     least = fmt.min_subnormal
@@ -231,7 +239,7 @@ def _round_magnitude(magnitude: Fraction, fmt: FloatFormat, rounding: Rounding, 
 
 
 def decode_exact(code: int, fmt: FloatFormat) -> Fraction | None:
-    """The exact value of a code, or None where it is infinity or NaN. Raises ``ValueError`` like `decode`."""
+    """Return the exact value of a code, or None if it is infinity or NaN. Raises ``ValueError`` like `decode`."""
     if code < 0 or code >> fmt.bits:
         raise code_error(fmt)
     magnitude, negative = split(code, fmt)
@@ -242,13 +250,13 @@ def decode_exact(code: int, fmt: FloatFormat) -> Fraction | None:
 
 
 def split(code: int, fmt: FloatFormat) -> tuple[int, bool]:
-    """Magnitude code and sign of a code."""
+    """Return magnitude code and sign of a code."""
     magnitude, negative = code & fmt.magnitude_mask, bool(code & fmt.sign_mask)
     return (fmt.sign_mask - magnitude if fmt.twos_complement and negative else magnitude), negative
 
 
 def classify(code: int, fmt: FloatFormat) -> NumberClass:
-    """What kind of number a code is. Fixed point has no subnormals: whatever is not zero counts as normal."""
+    """Return what kind of number a code is. Fixed point has no subnormals: whatever is not zero counts as normal."""
     if fmt.twos_complement:
         return "normal" if code else "zero"
     magnitude = code & fmt.magnitude_mask
@@ -260,7 +268,7 @@ def classify(code: int, fmt: FloatFormat) -> NumberClass:
 
 
 def neighbor(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
-    """The code of the next value up or down, infinity included; None at the end of the line and for NaN.
+    """Return the code of the next value up or down, infinity included; None at the end of the line and for NaN.
 
     Either zero steps straight to the smallest values, and the smallest negative value steps up to +0.
     """
@@ -278,6 +286,6 @@ def neighbor(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
 
 
 def floor_log2(value: Fraction) -> int:
-    """The largest k with 2^k ≤ ``value``, for ``value`` > 0."""
+    """Return the largest k with 2^k ≤ ``value``, for ``value`` > 0."""
     guess = value.numerator.bit_length() - value.denominator.bit_length()
     return guess if value >= Fraction(2) ** guess else guess - 1

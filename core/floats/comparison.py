@@ -43,13 +43,11 @@ _EXACT_LENGTH = 22
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a typed number becomes in one format.
+    """What an entered number becomes in one format.
 
-    policy: what the format's largest value overflows to, never ``format``.
-    error: stored minus typed, exact; None when either is infinity or NaN.
-    relative: error over the typed number, None also for a typed zero.
-    ulps: error over the ULP of the stored value.
-    fate: what became of the number.
+    policy: what the format's largest value overflows to, never ``format``. error: stored minus typed, exact; None when
+    either is infinity or NaN. relative: error over the entered number, None also for a typed zero. ulps: error over the
+    ULP of the stored value. fate: what became of the number.
     """
 
     typed: Typed
@@ -91,7 +89,7 @@ class Stored:
 
 
 def percent(ratio: Fraction) -> str:
-    """``ratio`` in percent to three digits, or to as many as it takes not to read as 100% where it is not."""
+    """Return ``ratio`` in percent to three digits, or to more if it would otherwise read as 100%."""
     share = 100 * ratio
     texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
     text = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")
@@ -106,7 +104,7 @@ def store(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> Stored:
-    """What ``typed`` becomes in ``fmt``. Raises `FormatError` like `typed_code`."""
+    """Return what ``typed`` becomes in ``fmt``. Raises `FormatError` like `typed_code`."""
     view = describe(typed_code(typed, fmt, overflow, rounding=rounding, seed=seed), fmt)
     policy = fmt.outcome(overflow)
     if typed.value is None or view.value is None or view.ulp is None:
@@ -121,7 +119,8 @@ _KEPT = ("fp64", "fp32", "bf16", "fp16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 
 
 def comparable_format(typed: Typed, fmt: FloatFormat) -> FloatFormat:
-    """The common format to compare ``fmt`` with on ``typed``: of as many bits, or as near to that as may be."""
+    """Return the common format to compare ``fmt`` with on ``typed``: one with the same, or nearly the same, number of
+    bits."""
     others = (FORMATS[name] for name in _KEPT if name != fmt.name and (FORMATS[name].has_nan or not typed.nan))
     return min(others, key=lambda o: (abs(o.bits - fmt.bits), o.exponent_bits != fmt.exponent_bits))
 
@@ -159,9 +158,10 @@ def store_everywhere(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> tuple[Stored, ...]:
-    """What ``typed`` becomes in each of ``formats``.
+    """Return what ``typed`` becomes in each of ``formats``.
 
-    A format that cannot follow ``overflow`` follows its own; one without NaN is left out where NaN was typed.
+    A format that does not support ``overflow`` uses its own policy. Formats without NaN are left out if NaN was
+    entered.
     """
     return tuple(
         store(typed, fmt, overflow if overflow in fmt.overflows else "format", rounding=rounding, seed=seed)
@@ -171,7 +171,7 @@ def store_everywhere(
 
 
 def explain_error(stored: Stored) -> tuple[Explanation, ...]:
-    """How the errors are computed; nothing where there is no error to speak of, or none a float64 can show."""
+    """Return how the errors are computed; empty if there is no error, or none that a float64 can show."""
     if not stored.error or stored.typed.value is None or stored.view.ulp is None:
         return ()
     exact = stored.error, stored.typed.value, stored.view.ulp

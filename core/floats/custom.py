@@ -33,7 +33,7 @@ def custom_format(
     negative_zero: bool | None = None,
     subnormals: bool = True,
 ) -> FloatFormat:
-    """A format from its fields and policies (see `FloatFormat`).
+    """Return a format from its fields and policies (see `FloatFormat`).
 
     exponent_bits: 1 to 11; fraction_bits: 0 to 52.
     bias: None is 2^(E−1) − 1, or 2^(E−1) where NaN is the code of −0, as in the FNUZ and P3109 formats.
@@ -78,7 +78,7 @@ def custom_format(
 
 
 def parse_custom(text: str) -> FloatFormat:
-    """The format that ``text`` names: ``e4m3``, then a bias ``b11``, a family and flags, all optional.
+    """Return the format that ``text`` names: ``e4m3``, then a bias ``b11``, a family and flags, all optional.
 
     Families: none is IEEE's; ``fn`` finite with NaN at all ones; ``fnuz`` finite with NaN at −0; ``f`` finite without
     NaN. Flags: ``_inf``, ``_noinf``, ``_unsigned``, ``_nosub``, ``_nonegzero``. Raises `FormatError`.
@@ -106,7 +106,7 @@ def parse_custom(text: str) -> FloatFormat:
 
 
 def _name(fmt: FloatFormat) -> str:
-    """The text that `parse_custom` reads back as this format."""
+    """Return the text that `parse_custom` reads back as this format."""
     family = next(suffix for suffix, (_, nan) in _FAMILIES.items() if nan == fmt.nan)
     usual_bias = (1 << (fmt.exponent_bits - 1)) - (fmt.nan != "negative_zero")
     bias = "" if fmt.bias == usual_bias else f"b{fmt.bias}"

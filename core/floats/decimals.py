@@ -15,9 +15,9 @@ _BRIEF = 14
 
 
 def exact_decimal(value: Fraction) -> str:
-    """Every digit of ``value``: ``0.15625``, or ``5.9604644775390625e-8`` outside 10⁻⁴ to 10²¹.
+    """Return every digit of ``value``: ``0.15625``, or ``5.9604644775390625e-8`` outside 10⁻⁴ to 10²¹.
 
-    Raises ``ValueError`` when the digits never end (a denominator with a prime factor other than 2 and 5).
+    Raises ``ValueError`` if the digits never end (a denominator with a prime factor other than 2 and 5).
     """
     if value == 0:
         return "0"
@@ -37,7 +37,7 @@ def exact_decimal(value: Fraction) -> str:
 
 
 def rounded(value: Fraction, digits: int = 4) -> str:
-    """``value`` to ``digits`` significant digits, for reading: ``0.09998``, ``5.96 × 10⁻⁸``."""
+    """Return ``value`` to ``digits`` significant digits, for reading: ``0.09998``, ``5.96 × 10⁻⁸``."""
     if value == 0:
         return "0"
     number, exponent = significant_digits(value, digits)
@@ -48,12 +48,13 @@ def rounded(value: Fraction, digits: int = 4) -> str:
 
 
 def brief(value: Fraction, digits: int = 4) -> str:
-    """``value`` for a sentence: all its digits where they are few, else rounded to ``digits``."""
+    """Return ``value`` for a sentence: all its digits where they are few, else rounded to ``digits``."""
     return rounded(value, _BRIEF if len(exact_decimal(value)) <= _BRIEF else digits)
 
 
 def significant_digits(value: Fraction, digits: int) -> tuple[str, int]:
-    """The first ``digits`` digits of |``value``| (rounded, trailing zeros dropped) and the exponent of the first."""
+    """Return the first ``digits`` digits of |``value``| (rounded, trailing zeros dropped) and the exponent of the
+    first."""
     exponent = _floor_log10(abs(value))
     # In whole numbers, because the arithmetic of fractions reduces every step to lowest terms.
     shift = digits - 1 - exponent
@@ -66,7 +67,7 @@ def significant_digits(value: Fraction, digits: int) -> tuple[str, int]:
 
 
 def shortest_decimal(code: int, fmt: FloatFormat) -> str:
-    """The decimal with the fewest digits that `encode_exact` turns back into ``code``, a finite code.
+    """Return the decimal with the fewest digits that `encode_exact` turns back into ``code``, a finite code.
 
     A code that no number becomes (MXINT8's −2) is written out exactly.
     """
@@ -92,12 +93,12 @@ def shortest_decimal(code: int, fmt: FloatFormat) -> str:
 
 
 def raised(text: str) -> str:
-    """``text`` with its powers raised: ``2^-24`` becomes ``2⁻²⁴``."""
+    """Return ``text`` with its powers raised: ``2^-24`` becomes ``2⁻²⁴``."""
     return _POWER.sub(lambda m: m[1].translate(_SUPERSCRIPT), text)
 
 
 def power_form(value: Fraction) -> str:
-    """``value``, a dyadic fraction, as significand times a power of two, exact: ``1.25*2^-3``, ``2^-24``."""
+    """Return ``value``, a dyadic fraction, as significand times a power of two, exact: ``1.25*2^-3``, ``2^-24``."""
     if value == 0:
         return "0"
     power = floor_log2(abs(value))
@@ -117,14 +118,15 @@ def _floor_log10(value: Fraction) -> int:
 
 
 def _reaches(value: Fraction, exponent: int) -> bool:
-    """Whether ``value`` is at least ten to the ``exponent``."""
+    """Return whether ``value`` is at least ten to the ``exponent``."""
     if exponent >= 0:
         return value.numerator >= value.denominator * 10**exponent
     return value.numerator * 10**-exponent >= value.denominator
 
 
 def place_point(digits: str, exponent: int, *, negative: bool = False) -> str:
-    """``digits`` with the point after the first digit times ten to the ``exponent``, plain where that reads well."""
+    """Return ``digits`` with the point after the first digit times ten to the ``exponent``, plain where that reads
+    well."""
     sign = "-" if negative else ""
     if exponent not in _PLAIN_EXPONENTS:
         return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{exponent}"

@@ -88,7 +88,7 @@ class FloatFormat:
 
     @property
     def sign_mask(self) -> int:
-        """The sign bit alone, 0 where there is none; the bits below it are a code's magnitude."""
+        """The sign bit, 0 if there is none. The bits below it are the magnitude."""
         return 1 << (self.bits - 1) if self.signed else 0
 
     @property
@@ -108,7 +108,7 @@ class FloatFormat:
 
     @property
     def gradual(self) -> bool:
-        """Whether the exponent field 0 has no leading 1: subnormals, or, without fraction bits, zero alone."""
+        """Whether the exponent field 0 has no leading 1: subnormals, or zero only in a format without fraction bits."""
         return self.zero and (self.subnormals or self.fraction_bits == 0)
 
     @property
@@ -118,12 +118,12 @@ class FloatFormat:
 
     @property
     def has_normals(self) -> bool:
-        """Whether any code is normal: with one exponent bit, infinity and NaN may leave subnormals alone."""
+        """Whether any code is normal. With one exponent bit, infinity and NaN can leave only subnormals."""
         return self.max_finite >= self.min_normal
 
     @property
     def has_negative_zero(self) -> bool:
-        """Whether −0 has a code of its own."""
+        """Whether −0 has a separate code."""
         return self.signed and self.zero and self.negative_zero and not self.twos_complement
 
     @cached_property
@@ -135,7 +135,7 @@ class FloatFormat:
 
     @property
     def inf_code(self) -> int | None:
-        """Magnitude code of infinity, or None where the format has none."""
+        """Magnitude code of infinity, or None if the format has none."""
         return self.max_code + 1 if self.infinity else None
 
     @property
@@ -152,7 +152,7 @@ class FloatFormat:
     def nan_code(self) -> int:
         """The NaN that `encode` gives: quiet (top fraction bit set), positive where there is a choice, no payload.
 
-        Raises `FormatError` where the format has none.
+        Raises `FormatError` if the format has none.
         """
         if self.nan == "ieee":
             return self.exponent_mask << self.fraction_bits | (1 << self.fraction_bits) >> 1
@@ -186,13 +186,13 @@ class FloatFormat:
 
     @property
     def own_overflow(self) -> Overflow:
-        """The policy that ``format`` stands for."""
+        """Overflow policy that ``format`` selects."""
         return "infinity" if self.infinity else "nan" if self.has_nan else "saturate"
 
     def outcome(self, overflow: Overflow) -> Overflow:
-        """What ``overflow`` comes to in this format: ``saturate``, ``infinity`` or ``nan``.
+        """Return the effect of ``overflow`` in this format: ``saturate``, ``infinity``, or ``nan``.
 
-        A policy that the format cannot follow comes to its own.
+        A policy that the format does not support gives the format's own policy.
         """
         return self.own_overflow if overflow == "format" or overflow not in self.overflows else overflow
 
@@ -208,15 +208,15 @@ class FloatFormat:
         return top.numerator.bit_length() - top.denominator.bit_length()
 
     def lead(self, exponent: int) -> int:
-        """The bit before the point: 0 where the exponent field says subnormal or zero, else 1."""
+        """Return the bit before the point: 0 if the exponent field says subnormal or zero, else 1."""
         return int(exponent > 0 or not self.gradual)
 
     def power(self, exponent: int) -> int:
-        """The power of two that an exponent field stands for."""
+        """Return the power of two of an exponent field."""
         return max(exponent, int(self.gradual)) - self.bias
 
     def magnitude(self, code: int) -> Fraction:
-        """The exact value of a finite magnitude code."""
+        """Return the exact value of a finite magnitude code."""
         exponent, fraction = code >> self.fraction_bits, code & self.fraction_mask
         if code == 0 and self.zero:
             return Fraction(0)
@@ -230,7 +230,7 @@ class FloatFormat:
 
     @cached_property
     def quantum_max(self) -> Fraction:
-        """The step from the largest finite value to where the next one would be."""
+        """Spacing above the largest finite value."""
         return Fraction(2) ** (self.power(self.max_code >> self.fraction_bits) - self.fraction_bits)
 
     @cached_property

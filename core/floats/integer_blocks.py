@@ -57,12 +57,12 @@ def _result(scales: Rows, whole: npt.NDArray[np.float32], codes: npt.NDArray[np.
 
 
 def _half(scales: Rows) -> Rows:
-    """As fp16 keeps them; beyond it ggml and torch keep infinity, and every value of the block with it."""
+    """Return as fp16 keeps them; beyond it ggml and torch keep infinity, and every value of the block with it."""
     return np.clip(scales, -_FP16_MOST, _FP16_MOST).astype(np.float16).astype(np.float32)
 
 
 def _over(rows: Rows, scales: Rows) -> Rows:
-    """Rows over scales, zeros where the scale is; ggml multiplies by the reciprocal, rounded to float32."""
+    """Return rows over scales, zeros where the scale is; ggml multiplies by the reciprocal, rounded to float32."""
     with np.errstate(divide="ignore", over="ignore"):
         inverse = np.where(scales != 0, np.float32(1) / scales, np.float32(0))
     inverse = np.where(np.isfinite(inverse), inverse, np.float32(0))
@@ -70,7 +70,7 @@ def _over(rows: Rows, scales: Rows) -> Rows:
 
 
 def absmax_int8(rows: Rows) -> Whole:
-    """The largest magnitude falls on 127, ties go to even, and the scale is float32: QLoRA’s equation 1."""
+    """Return the largest magnitude falls on 127, ties go to even, and the scale is float32: QLoRA’s equation 1."""
     scales = (np.abs(rows).max(axis=1) / np.float32(127)).astype(np.float32)
     whole = np.rint(rows / np.where(scales > 0, scales, np.float32(1))[:, None])
     whole = np.clip(whole, -127, 127)
@@ -78,7 +78,8 @@ def absmax_int8(rows: Rows) -> Whole:
 
 
 def zero_point_int4(rows: Rows) -> Whole:
-    """AWQ’s: smallest and largest fall on 0 and 15, and a whole number stands for 0; the scale is kept in fp16."""
+    """Return AWQ’s int4 blocks: smallest and largest value map to 0 and 15, a whole number is the code of 0, and the
+    scale is stored in fp16."""
     low, high = rows.min(axis=1), rows.max(axis=1)
     with np.errstate(over="ignore"):
         scales = _half(np.maximum(high - low, _LEAST_RANGE) / np.float32(15))
@@ -88,7 +89,8 @@ def zero_point_int4(rows: Rows) -> Whole:
 
 
 def q8_0(rows: Rows) -> Whole:
-    """ggml’s q8_0: the largest magnitude over 127 as fp16, ties away from zero."""
+    """Return ggml’s q8_0 blocks: the fp16 scale is the largest magnitude divided by 127, and ties round away from
+    zero."""
     scales = (np.abs(rows).max(axis=1) / np.float32(127)).astype(np.float32)
     over = _over(rows, scales).astype(np.float64)
     whole = np.clip(np.trunc(over + np.copysign(0.5, over)), -127, 127).astype(np.float32)
@@ -96,7 +98,7 @@ def q8_0(rows: Rows) -> Whole:
 
 
 def q4_0(rows: Rows) -> Whole:
-    """ggml’s q4_0: the value of the largest magnitude falls on −8, so that its sign is that of the fp16 scale."""
+    """Return ggml’s q4_0 blocks: the value of the largest magnitude maps to −8, so the fp16 scale has its sign."""
     most = rows[np.arange(rows.shape[0]), np.abs(rows).argmax(axis=1)]
     scales = (most / np.float32(-8)).astype(np.float32)
     codes = np.minimum(15, np.trunc(_over(rows, scales) + np.float32(8.5)))

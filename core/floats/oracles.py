@@ -78,11 +78,10 @@ STORAGE_ONLY = frozenset({"fp4_e2m1fn"})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one library makes of a number.
+    """Conversion of a number by one library.
 
-    library: with its version. dtype: its name for the format, empty where it has none.
-    code: what it gives, None where it has no such format. agrees: whether that is ours, NaN compared by class.
-    why: one sentence.
+    library: with its version. dtype: its name for the format, empty if it has none. code: its result, None if it has no
+    such format. agrees: whether the code is the same as ours, or both are NaN. why: one sentence.
     """
 
     library: str
@@ -126,7 +125,7 @@ def ask(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> tuple[
 
 
 def as_float64(typed: Typed) -> float:
-    """The float64 handed to the libraries: the number rounded once, or infinity or NaN."""
+    """Return the float64 handed to the libraries: the number rounded once, or infinity or NaN."""
     if typed.nan:
         return float("nan")
     if typed.value is None:
@@ -137,7 +136,7 @@ def as_float64(typed: Typed) -> float:
 
 
 def same(first: int, second: int, fmt: FloatFormat) -> bool:
-    """Whether two codes mean the same: equal, or both NaN."""
+    """Return whether two codes mean the same: equal, or both NaN."""
     return first == second or (classify(first, fmt) == "nan" == classify(second, fmt))
 
 
@@ -173,7 +172,7 @@ def reason(
 
 
 def through_fp32(value: float, fmt: FloatFormat, overflow: Overflow = "format") -> int:
-    """The code of a finite ``value`` rounded to fp32 first."""
+    """Return the code of a finite ``value`` rounded to fp32 first."""
     wide = FORMATS["fp32"]
     between = decode_exact(encode_exact(Fraction(abs(value)), wide), wide)
     negative = bool(np.signbit(value))
@@ -183,7 +182,7 @@ def through_fp32(value: float, fmt: FloatFormat, overflow: Overflow = "format") 
 
 
 def _code_of(value: float, fmt: FloatFormat, overflow: Overflow) -> int:
-    """The exact codec's code of a float64 that is not NaN."""
+    """Return the exact codec's code of a float64 that is not NaN."""
     negative = bool(np.signbit(value))
     exact = Fraction(value) if np.isfinite(value) else None
     return typed_code(Typed("", exact, negative), fmt, overflow)
@@ -227,7 +226,7 @@ def _gfloat(value: float, name: str, fmt: FloatFormat) -> int:
 
 @cached("results_kept")
 def _gfloat_format(name: str, fmt: FloatFormat) -> Any:
-    """gfloat's own format of that name, or one made from the parameters of ``fmt``."""
+    """Return gfloat's own format of that name, or one made from the parameters of ``fmt``."""
     formats: Any = importlib.import_module("gfloat.formats")
     for info in (*formats.sample_formats, *formats.p3109_binary8_formats):
         if info.name == name:

@@ -80,19 +80,20 @@ class Reach:
 
 @cached("results_kept")
 def reach(fmt: FloatFormat) -> Reach:
-    """The reach of ``fmt`` above zero."""
+    """Return the reach of ``fmt`` above zero."""
     largest = fmt.max_finite
     return Reach(fmt, log2_exact(fmt.min_subnormal), log2_exact(min(fmt.min_normal, largest)), log2_exact(largest))
 
 
 def reaches(formats: Iterable[FloatFormat] = tuple(FORMATS.values())) -> tuple[Reach, ...]:
-    """The reach of each of ``formats``, widest first; among equals the one with more bits first."""
+    """Return the reach of each of ``formats``, widest first; among equals the one with more bits first."""
     return tuple(sorted((reach(f) for f in formats), key=lambda r: (r.smallest - r.largest, -r.fmt.bits)))
 
 
 @cached("results_kept")
 def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Powers of two from 2^low to 2^high (log2) inside the format's reach, and log2 of the relative spacing there.
+    """Return the powers of two from 2^low to 2^high (log2) inside the format's reach, and log2 of the relative spacing
+    there.
 
     The spacing at a power of two is the widest of its binade; across the binade it falls to half of that.
     """
@@ -112,7 +113,7 @@ class CodeCell:
     """One code of a small format.
 
     text, short: its value for reading, and in at most six characters besides the sign where it is no power of two.
-    heat: position of log2 of its magnitude between the smallest and the largest, 0 to 1; 0 where it has none.
+    heat: position of log2 of its magnitude between the smallest and the largest, 0 to 1; 0 if it has none.
     """
 
     code: int
@@ -124,7 +125,7 @@ class CodeCell:
 
 @cached("arrays_kept")
 def grid(fmt: FloatFormat) -> tuple[CodeCell, ...]:
-    """Every code of ``fmt`` in order. Raises ``ValueError`` for formats of more than 8 bits."""
+    """Return every code of ``fmt`` in order. Raises ``ValueError`` for formats of more than 8 bits."""
     if fmt.bits > GRID_BITS:
         raise ValueError(f"{fmt.title} has 2^{fmt.bits} codes; grids are drawn up to {GRID_BITS} bits")
     here = reach(fmt)
@@ -146,19 +147,19 @@ def grid(fmt: FloatFormat) -> tuple[CodeCell, ...]:
 
 
 def explain(fmt: FloatFormat) -> tuple[Explanation, ...]:
-    """How range and spacing are computed."""
+    """Return how range and spacing are computed."""
     largest, smallest = float(fmt.max_finite), float(fmt.min_subnormal)
     ulp = float(fmt.eps)
     return binades.explain(largest=largest, smallest=smallest), relative_spacing.explain(ulp=ulp, magnitude=1.0)
 
 
 def exact_text(value: Fraction) -> str:
-    """``value`` as decimal and as a power of two times its significand."""
+    """Return ``value`` as decimal and as a power of two times its significand."""
     return f"{rounded(value, 8)} = {raised(power_form(value)).replace('*', ' × ').replace('-', '−')}"
 
 
 def _short(value: Fraction, fmt: FloatFormat) -> str:
-    """Powers of two where there is nothing else, else as many digits as six characters and a sign hold."""
+    """Return the powers of two where there is nothing else, else as many digits as six characters and a sign hold."""
     if fmt.fraction_bits == 0:
         return raised(power_form(value)).replace("-", "−")
     number, short = float(abs(value)), ""
@@ -173,6 +174,6 @@ def _short(value: Fraction, fmt: FloatFormat) -> str:
 
 
 def log2_exact(value: Fraction) -> float:
-    """log2 of any positive fraction, beyond float64's range too."""
+    """Return the log2 of any positive fraction, beyond float64's range too."""
     whole = floor_log2(value)
     return whole + math.log2(float(value / Fraction(2) ** whole))

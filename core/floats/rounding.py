@@ -32,17 +32,17 @@ _RANDOM_BITS = 62
 
 
 def is_away(rounding: Rounding, negative: bool) -> bool:
-    """Whether a directed mode takes the neighbor further from zero."""
+    """Return whether a directed mode takes the neighbor further from zero."""
     return rounding == ("down" if negative else "up")
 
 
 def is_inward(rounding: Rounding, negative: bool) -> bool:
-    """Whether a directed mode takes the neighbor nearer to zero, and so never overflows."""
+    """Return whether a directed mode takes the neighbor nearer to zero, and so never overflows."""
     return rounding in ("toward_zero", "up" if negative else "down")
 
 
 def round_fraction(magnitude: Fraction, rounding: Rounding, *, negative: bool = False, seed: Seed = None) -> int:
-    """The integer that ``magnitude`` ≥ 0 becomes; ``negative`` says on which side of zero it stands."""
+    """Return ``magnitude`` ≥ 0 rounded to an integer. negative: the sign of the number, which directed modes need."""
     below = magnitude.numerator // magnitude.denominator
     rest = magnitude - below
     if rest == 0 or is_inward(rounding, negative):
@@ -58,7 +58,7 @@ def round_fraction(magnitude: Fraction, rounding: Rounding, *, negative: bool = 
 
 
 def overflow_code(fmt: FloatFormat, overflow: Overflow) -> int:
-    """Magnitude code of what lies beyond the largest finite value (where NaN is the code of −0: that code)."""
+    """Return the magnitude code for values beyond the largest finite one; the code of −0 if that is NaN."""
     policy = fmt.own_overflow if overflow == "format" else overflow
     if policy == "saturate":
         return fmt.max_code
@@ -75,7 +75,7 @@ def check_policies(fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> 
 
 
 def signed_code(magnitude: int, fmt: FloatFormat, *, negative: bool) -> int:
-    """The code of a magnitude code with its sign. A zero whose −0 is no number stays +0."""
+    """Return the code of a magnitude code with its sign. A zero whose −0 is no number stays +0."""
     if not negative:
         return magnitude
     if fmt.twos_complement:
@@ -84,19 +84,20 @@ def signed_code(magnitude: int, fmt: FloatFormat, *, negative: bool) -> int:
 
 
 def zero_code(fmt: FloatFormat, *, negative: bool = False) -> int:
-    """What zero becomes: itself, or NaN in a format without one (else its smallest value)."""
+    """Return what zero becomes: itself, or NaN in a format without one (else its smallest value)."""
     if fmt.zero:
         return signed_code(0, fmt, negative=negative)
     return fmt.nan_code if fmt.has_nan else 0
 
 
 def below_zero_code(fmt: FloatFormat) -> int:
-    """What a negative value becomes in an unsigned format: NaN, or the smallest value where there is no NaN."""
+    """Return the code of a negative value in an unsigned format: NaN, or the smallest value in a format without NaN."""
     return fmt.nan_code if fmt.has_nan else 0
 
 
 def infinity_code(fmt: FloatFormat, overflow: Overflow = "format", *, negative: bool = False) -> int:
-    """What infinity becomes: itself where the format has it and does not saturate, else what overflow gives, or NaN."""
+    """Return the code of infinity: itself if the format has it and does not saturate, else the overflow result, or
+    NaN."""
     if fmt.lost:
         return fmt.nan_code
     if negative and not fmt.signed:
@@ -108,7 +109,7 @@ def infinity_code(fmt: FloatFormat, overflow: Overflow = "format", *, negative: 
 def encode_patterns(
     raw: Words, fmt: FloatFormat, rounding: Rounding, overflow: Overflow, generator: np.random.Generator | None
 ) -> Words:
-    """The codes of float64 bit patterns. A NaN in a format without one gives 0: the caller has refused it."""
+    """Return the codes of float64 bit patterns. A NaN in a format without one gives 0: the caller has rejected it."""
     magnitude = raw & _MAGNITUDE
     negative = raw > _MAGNITUDE
     exponent = (magnitude >> np.uint64(52)).astype(np.int64)
@@ -134,7 +135,8 @@ def encode_patterns(
 
 
 def _bump(places: Words, odd: Words, negative: npt.NDArray[np.bool_], rounding: Rounding) -> Words:
-    """What carries into the kept part exactly when rounding goes up. odd: whether a tie leaves where it stands."""
+    """Return what carries into the kept part exactly when rounding goes up. odd: whether a tie leaves where it
+    stands."""
     unit = _ONE << places
     half = unit >> _ONE
     if rounding == "nearest_even":
@@ -147,7 +149,7 @@ def _bump(places: Words, odd: Words, negative: npt.NDArray[np.bool_], rounding: 
 
 
 def _stochastic(significand: Words, drop: npt.NDArray[np.int64], generator: np.random.Generator) -> Words:
-    """Up with the probability of the remainder: exactly, down to 2^−62."""
+    """Return up with the probability of the remainder: exactly, down to 2^−62."""
     places = np.minimum(drop, _RANDOM_BITS)
     # Deeper than 62 bits, the bits that would decide between chances below 2^−62 are let go.
     shifted = significand >> np.minimum(drop - places, 63).astype(np.uint64)
@@ -164,7 +166,7 @@ def _bottom(
     rounding: Rounding,
     generator: np.random.Generator | None,
 ) -> Words:
-    """The codes once more where a format without subnormals has a gap: below its smallest value."""
+    """Return the codes once more where a format without subnormals has a gap: below its smallest value."""
     least = float(fmt.min_subnormal)
     value = magnitude.view(np.float64)
     low = (value < least) & (magnitude > 0)
@@ -192,7 +194,7 @@ def _finish(
     rounding: Rounding,
     overflow: Overflow,
 ) -> Words:
-    """Overflow, infinity, NaN, zero and sign."""
+    """Apply overflow, infinity, NaN, zero, and the sign."""
     over = code > fmt.max_code
     if over.any():
         beyond = [

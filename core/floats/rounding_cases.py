@@ -58,7 +58,7 @@ def chance_up(asked: float, low: float, gap: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ModeResult:
-    """What one rounding mode takes: its code, and its value (None where it overflows into infinity or NaN).
+    """What one rounding mode takes: its code, and its value (None if it overflows into infinity or NaN).
 
     upper: whether that is the neighbor above. chance: probability of the one above, for stochastic rounding only.
     """
@@ -122,10 +122,10 @@ class Microscope:
 
 
 def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
-    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbor on one side.
+    """Look at the rounding of ``fraction`` into ``fmt``; None if the format has no neighbor on one side.
 
-    That is so from one step past the largest finite value on, and for a format without zero or sign also near and
-    below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
+    That is so from one step past the largest finite value on, and for a format without zero or sign also near and below
+    zero. Raises `FormatError` for an overflow policy that the format cannot follow.
     """
     around = _neighbors(fraction, fmt)
     if around is None:
@@ -172,7 +172,7 @@ def _neighbors(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fracti
 
 
 def _deciding_bits(magnitude: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
-    """The last kept bits, then guard, round and sticky, of a ``magnitude`` at or beyond ``inner``."""
+    """Return the last kept bits, then guard, round and sticky, of a ``magnitude`` at or beyond ``inner``."""
     ulp = step or spacing(magnitude, fmt)
     units = inner / ulp
     remainder = magnitude / ulp - units
@@ -187,7 +187,7 @@ def _deciding_bits(magnitude: Fraction, inner: Fraction, step: Fraction, fmt: Fl
 
 
 def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
-    """Distance between the values of ``fmt`` around ``magnitude`` ≥ 0, going up."""
+    """Return distance between the values of ``fmt`` around ``magnitude`` ≥ 0, going up."""
     if fmt.twos_complement or not magnitude:
         return fmt.min_subnormal
     return Fraction(2) ** (max(floor_log2(magnitude), fmt.emin) - fmt.fraction_bits)
@@ -206,7 +206,7 @@ def _choice(
 
 
 def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
-    """The way through fp32, for formats narrower than that."""
+    """Return the way through fp32, for formats narrower than that."""
     wide = FORMATS["fp32"]
     if fmt.fraction_bits >= wide.fraction_bits:
         return None
@@ -218,14 +218,14 @@ def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> De
 
 
 def explainable(scope: Microscope) -> bool:
-    """Whether there is anything to round, and float64 can show it."""
+    """Return whether there is anything to round, and float64 can show it."""
     if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:
         return False
     return float(scope.low) != float(scope.high)
 
 
 def explain(scope: Microscope) -> tuple[Explanation, ...]:
-    """How tie point and chance are computed; nothing where there is nothing `explainable`."""
+    """Return how tie point and chance are computed; nothing if there is nothing `explainable`."""
     if not explainable(scope):
         return ()
     low, high, value = float(scope.low), float(scope.high), float(scope.asked)
@@ -233,7 +233,7 @@ def explain(scope: Microscope) -> tuple[Explanation, ...]:
 
 
 def shares(chance: Fraction) -> tuple[str, str]:
-    """``chance`` and its complement in percent, to three digits of the smaller, so that they add up to 100.
+    """Return ``chance`` and its complement in percent, to three digits of the smaller, so that they add up to 100.
 
     A share too small to write out beside 100 stands as a power of ten, and its complement as "almost 100".
     """

@@ -41,16 +41,16 @@ _PLAIN = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "⋅": "*"
 
 
 class FloatTextError(ValueError):
-    """A typed number that cannot be used. Its argument is a `Message`."""
+    """An entered number that cannot be used. Its argument is a `Message`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A typed number, exact.
+    """Exact number that a user entered.
 
-    text: what was typed, trimmed. value: exact, or None for infinity and NaN.
-    negative: the sign, which zero, infinity, and NaN also have. nan: whether it is NaN. terms: of a sum, each exact.
-    code, code_format: where a code was typed, it and the name of its format.
+    text: what was entered, trimmed. value: the exact value, or None for infinity and NaN. negative: the sign, which
+    zero, infinity, and NaN also have. nan: whether it is NaN. terms: the exact terms of a sum. code, code_format: the
+    code and the name of its format, if a code was entered.
     """
 
     text: str
@@ -107,7 +107,8 @@ def typed_code(
     rounding: Rounding = "nearest_even",
     seed: Seed = None,
 ) -> int:
-    """The code ``typed`` becomes in ``fmt``: itself where it is a code of that format, else its value rounded once.
+    """Return the code ``typed`` becomes in ``fmt``: itself where it is a code of that format, else its value rounded
+    once.
 
     Raises `FormatError` for NaN in a format without one, and for an overflow policy that the format cannot follow.
     """
@@ -126,10 +127,10 @@ def typed_code(
 
 
 def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str:
-    """What to type so that ``fmt`` gives ``code``.
+    """Return a text that gives ``code`` in ``fmt`` when entered.
 
-    Its exact value where that is short, else its shortest decimal; the hex code where no number gives it, as for a
-    NaN with a payload.
+    This is the exact value if it is short, else the shortest decimal, or the hexadecimal code if no number gives it, as
+    for a NaN with a payload.
     """
     value = decode_exact(code, fmt)
     if classify(code, fmt) == "nan":
@@ -143,7 +144,8 @@ def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str
 
 
 def number_text(text: str, fmt: FloatFormat) -> str:
-    """``text`` unless it is a code of ``fmt``; then the number that code stands for, which means the same everywhere.
+    """Return ``text``, or the number that it stands for if it is a code of ``fmt``, so that every format reads it
+    alike.
 
     Raises `FloatTextError` like `parse`.
     """
@@ -163,7 +165,7 @@ def hint(typed: Typed, fmt: FloatFormat) -> Message | str:
 
 
 def _bits(plain: str, fmt: FloatFormat) -> str | None:
-    """The bits when ``plain`` is written as bits: after 0b, in groups, or at full length.
+    """Return the bits when ``plain`` is written as bits: after 0b, in groups, or at full length.
 
     At full length without 0b, a power of ten and a short number are decimals: people type 1000 and 10000000.
     """
@@ -194,7 +196,7 @@ def _hex_code(text: str, plain: str, fmt: FloatFormat) -> Typed:
 
 
 def _expression(text: str, plain: str, fmt: FloatFormat) -> Typed:
-    """Numbers get names, so that Python's parser sees nothing but names and operators."""
+    """Return the expression with names for its numbers, so that Python's parser sees only names and operators."""
     values = dict[str, Fraction]()
     plain, parts, at = plain.replace("^", "**"), list[str](), 0
     while at < len(plain):
@@ -251,7 +253,7 @@ def _bounded(text: str, digits: str, most: int) -> int:
 
 
 def _terms(node: ast.expr, values: dict[str, Fraction]) -> tuple[Fraction, ...]:
-    """The terms of a sum from left to right; of anything else its value."""
+    """Return the terms of a sum from left to right; of anything else its value."""
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return (*_terms(left, values), _value(right, values))

@@ -57,11 +57,11 @@ class ValueTable:
         return (self._array[:-1] + self._array[1:]) / 2
 
     def encode(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """Codes of the nearest values, of two equally near ones the smaller; beyond the ends the last."""
+        """Return the codes of the nearest values, of two equally near ones the smaller; beyond the ends the last."""
         return np.searchsorted(self.midpoints, values, side="left").astype(np.uint8)
 
     def decode(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The values of codes."""
+        """Return the values of codes."""
         return self._array[codes]
 
 
@@ -88,7 +88,7 @@ BITSANDBYTES = Source(
 
 @cached("tables_kept")
 def dynamic_8bit() -> ValueTable:
-    """bitsandbytes' signed map of 8 bits, in which double quantization keeps the scales of NF4.
+    """Return bitsandbytes' signed map of 8 bits, in which double quantization keeps the scales of NF4.
 
     Each power of ten below 1 is cut into twice as many equal parts as the one below it, and each part is kept as its
     middle; 0 and 1 are added.

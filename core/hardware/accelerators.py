@@ -32,7 +32,7 @@ _UNIT_BYTES: Mapping[str, float] = {"GB": 1e9, "GiB": 2.0**30}
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How a peak follows from the chip: ``2 · clock · FMA per clock and unit · units``."""
+    """Clock and units of a chip, from which its peak follows: ``2 · clock · FMA per clock and unit · units``."""
 
     dtype: str
     hertz: float
@@ -46,18 +46,18 @@ class Clock:
 class Accelerator:
     """One accelerator as one orders it: chip, form factor and memory.
 
-    ``name`` is unique and never changes meaning (links carry it); ``id`` is the same in lower case with hyphens.
-    Prices are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known.
-    ``family`` joins accelerators on which the same software reaches about the same share of peak; ``missing`` are the
-    dtypes that its architecture has no matrix units for, as far as the catalogue says.
-    ``generation`` counts contemporaries across vendors: 0 with V100 and TPU v3, 1 with A100, TPU v4 and MI250X, 2 with
-    H100, TPU v5 and v6, MI300X, Gaudi 2 and 3, 3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one
-    unit, joined by the fastest links they have: a server (8 cards or modules as a rule), the rack of an NVL72, the host
-    of TPUs, which are cut to slices of any number of hosts. ``pcie`` is the slot, the link of cards that have no other.
-    ``memory_bytes`` is the memory capacity on every page: the driver's figure, ``reported_mib``, or where that is NaN,
-    the figure of the datasheet, ``sheet_bytes``.
-    ``network`` is the bandwidth to other nodes, one way, of one accelerator in the system that it usually comes in,
-    which ``network_source`` names; ``network_confidence`` may also be "assumed", where no such system is known.
+    ``name`` is unique and never changes meaning (links carry it); ``id`` is the same in lower case with hyphens. Prices
+    are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known. ``family``
+    joins accelerators on which the same software reaches about the same share of peak; ``missing`` are the dtypes that
+    its architecture has no matrix units for, as far as the catalog says. ``generation`` counts contemporaries across
+    vendors: 0 with V100 and TPU v3, 1 with A100, TPU v4 and MI250X, 2 with H100, TPU v5 and v6, MI300X, Gaudi 2 and 3,
+    3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one unit, joined by the fastest links they have: a
+    server (8 cards or modules as a rule), the rack of an NVL72, the host of TPUs, which are cut to slices of any number
+    of hosts. ``pcie`` is the slot, the link of cards that have no other. ``memory_bytes`` is the memory capacity on
+    every page: the driver's figure, ``reported_mib``, or where that is NaN, the figure of the datasheet,
+    ``sheet_bytes``. ``network`` is the bandwidth to other nodes, one way, of one accelerator in the system that it
+    usually comes in, which ``network_source`` names; ``network_confidence`` may also be "assumed", where no such system
+    is known.
     """
 
     id: str
@@ -103,21 +103,21 @@ class Accelerator:
         return self.peak("int8") >= 3 * self.peak("bf16")
 
     def peak(self, dtype: str) -> float:
-        """Dense peak in FLOP/s for ``dtype`` (see `DTYPES`); NaN when unknown or not supported."""
+        """Return dense peak in FLOP/s for ``dtype`` (see `DTYPES`); NaN when unknown or not supported."""
         if dtype not in DTYPES:
             raise KeyError(dtype)
         return dict(self.peaks).get(dtype, math.nan)
 
     def lacks(self, dtype: str) -> bool:
-        """Whether the catalogue says that no matrix unit takes ``dtype``; False where it does not say."""
+        """Return whether the catalog says that no matrix unit takes ``dtype``; False if it does not say."""
         return dtype in self.missing
 
     def usable(self, dtype: str) -> str:
-        """``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
+        """Return ``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
         return next(name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name)))
 
     def best_measured(self, dtype: str) -> float:
-        """The best matmul rate others measured, in FLOP/s; NaN when nobody's figure is at hand."""
+        """Return the best published matmul rate in FLOP/s; NaN if none is known."""
         return dict(self.measured).get(dtype, math.nan)
 
 
@@ -127,13 +127,13 @@ def _interval(cell: str) -> tuple[float, float]:
 
 
 def _watts(cell: str) -> float:
-    """The leading number of a power cell; NaN for a range, which is not one power."""
+    """Return the leading number of a power cell; NaN for a range, which is not one power."""
     match = re.match(r"(\d+)(?!\d*-)", cell)
     return float(match[1]) if match else math.nan
 
 
 def slug(name: str) -> str:
-    """``name`` in lower case with hyphens between its words: "H100 SXM" → "h100-sxm"."""
+    """Return ``name`` in lower case with hyphens between its words: "H100 SXM" → "h100-sxm"."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -177,7 +177,7 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
 
 @cached("tables_kept")
 def accelerators() -> tuple[Accelerator, ...]:
-    """Every accelerator of the catalogue, in its order."""
+    """Return every accelerator of the catalog, in its order."""
     clocks = _clocks()
     return tuple(_accelerator(row, clocks.get(row["label"])) for row in read_rows("accelerators"))
 
@@ -189,7 +189,7 @@ def _by_slug() -> Mapping[str, Accelerator]:
 
 @cached("results_kept")
 def find(name: str) -> Accelerator:
-    """The accelerator of this name or id, whatever its case and punctuation.
+    """Return the accelerator of this name or id, whatever its case and punctuation.
 
     Raises ``KeyError`` naming the closest ones when there is none.
     """
@@ -203,7 +203,7 @@ def find(name: str) -> Accelerator:
 
 @cached("results_kept")
 def find_in_nodes(name: str, size: int) -> Accelerator:
-    """The accelerator of this name where ``size`` of them come as one unit."""
+    """Return the accelerator of this name where ``size`` of them come as one unit."""
     return replace(find(name), node_size=size)
 
 
@@ -232,8 +232,8 @@ _NEAR = 0.08
 
 @dataclass(frozen=True, slots=True)
 class NamedAccelerator:
-    """An accelerator that a text names. name: empty if the catalogue has the chip, but not in the form or with the
-    memory that the text says. start, end: where in the text. per_node: of the rack or board if it is named."""
+    """An accelerator that a text names. name: empty if the catalog has the chip, but not in the form or with the memory
+    that the text says. start, end: where in the text. per_node: of the rack or board if it is named."""
 
     name: str
     start: int
@@ -251,7 +251,7 @@ class _Variant:
 
 
 def _variant(device: Accelerator) -> tuple[str, _Variant]:
-    """The chip of an accelerator as one word, and the accelerator as a variant of it."""
+    """Return the chip of an accelerator as one word, and the accelerator as a variant of it."""
     words = _WORD.findall(_IN_NAME.sub(" ", device.name))
     extras = [word for word in words if _FORM.fullmatch(word) or word in ("OCP", "Server", "Workstation")]
     chip = "".join(word for word in words if word not in extras).lower()
@@ -263,7 +263,7 @@ def _variant(device: Accelerator) -> tuple[str, _Variant]:
 
 @cached("tables_kept")
 def _chips() -> Mapping[str, tuple[frozenset[str], tuple[_Variant, ...]]]:
-    """Chip as one word in lower case → words that this writing of it says, and its variants."""
+    """Return chip as one word in lower case → words that this writing of it says, and its variants."""
     variants: dict[str, list[_Variant]] = {}
     for chip, variant in map(_variant, accelerators()):
         variants.setdefault(chip, []).append(variant)
@@ -278,9 +278,10 @@ def _chips() -> Mapping[str, tuple[frozenset[str], tuple[_Variant, ...]]]:
 
 
 def find_accelerator_name(text: str) -> NamedAccelerator | None:
-    """The first accelerator that a text names, in its usual variant if the text does not say which.
+    """Return the first accelerator that a text names, or None if it names none.
 
-    The words of a name may be apart by a space or a mark. Returns None if there is none.
+    If the text does not name a variant, this is the most common one. A space or a mark may separate the words of a
+    name.
     """
     words = list(_WORD.finditer(text))
     for first in range(len(words)):
@@ -298,7 +299,7 @@ def find_accelerator_name(text: str) -> NamedAccelerator | None:
 def _named(
     text: str, words: list[re.Match[str]], first: int, end: int, said: frozenset[str], variants: tuple[_Variant, ...]
 ) -> NamedAccelerator:
-    """The variant that the words around a chip's name say, which are part of the name."""
+    """Return the variant that the words around a chip's name say, which are part of the name."""
     every = frozenset(word for variant in variants for word in variant.words)
     wanted, per_node, gigabytes = set(said), None, 0
     while first and _adjoins(text, words[first - 1], words[first]):
@@ -338,7 +339,7 @@ def _named(
 
 
 def _adjoins(text: str, before: re.Match[str], after: re.Match[str]) -> bool:
-    """Whether only a space or a mark of a name is between two words."""
+    """Return whether only a space or a mark of a name is between two words."""
     return text[before.end() : after.start()].strip(" ") in ("", "-", "_", "/", "(")
 
 
@@ -346,8 +347,8 @@ def _adjoins(text: str, before: re.Match[str], after: re.Match[str]) -> bool:
 class BestMatmul:
     """The fastest matmul that is known, or to be expected, of an accelerator in one dtype.
 
-    share: of the dense peak of that dtype. rate: FLOP/s. measured: whether somebody measured this very accelerator.
-    of: whose measurements it follows from.
+    share: of the dense peak of that dtype. rate: FLOP/s. measured: whether a user measured this very accelerator. of:
+    whose measurements it follows from.
     """
 
     share: float
@@ -367,13 +368,12 @@ def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float
 
 @cached("results_kept")
 def best_matmul(name: str, dtype: str) -> BestMatmul:
-    """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak, or nobody measured
-    any accelerator in it.
+    """Return the best matmul rate of accelerator ``name`` in ``dtype``, in FLOP/s.
 
-    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else its own
-    share in bf16, or for bf16 that of all: how much of a datasheet's peak a matmul reaches hangs on clocks under load
-    and on the vendor's library, both of which a vendor's accelerators share. The median, so that one outlier does not
-    speak for all. fp16 follows bf16.
+    If no measurement is known, this is the peak times the median measured share of the peak: of its family, else of its
+    vendor, else its own share in bf16, and for bf16 the median of all. The share depends on clocks under load and on
+    the vendor's library, which a vendor's accelerators have in common. The median keeps one outlier from deciding. fp16
+    follows bf16. NaN if the accelerator has no such peak, or if no accelerator was measured in this dtype.
     """
     device = find(name)
     peak, base = device.peak(dtype), "bf16" if dtype == "fp16" else dtype
@@ -395,6 +395,6 @@ def _own_bf16(device: Accelerator) -> tuple[str, Sequence[float]]:
 
 
 def ceiling_of(device: Accelerator, dtype: str) -> float:
-    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
+    """Return the best matmul rate of an accelerator as a share of its peak; 1 if no measurement is known."""
     share = best_matmul(device.name, dtype).share
     return 1.0 if math.isnan(share) else min(share, 1.0)

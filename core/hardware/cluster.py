@@ -23,7 +23,7 @@ _OF_DTYPE: Mapping[str, RateName] = {"bf16": "matmul16", "fp16": "matmul16", "fp
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates measured on a device, in place of datasheet times efficiency; NaN where nothing was measured.
+    """Rates measured on a device, in place of datasheet times efficiency; NaN if nothing was measured.
 
     matmul16, matmul8, matmul4: FLOP/s of large products by the bits of their factors.  memory: bytes per second of a
     large copy, read and written.  inside, between: bytes per second one way that collectives reach on one accelerator's
@@ -38,12 +38,12 @@ class Rates:
     between: float = math.nan
 
     def product(self, dtype: str, otherwise: float) -> float:
-        """FLOP/s of products in ``dtype``; ``otherwise`` where they were not measured."""
+        """Return the matmul rate in ``dtype``, in FLOP/s; ``otherwise`` if it was not measured."""
         name = _OF_DTYPE.get(dtype)
         return self.of(name, otherwise) if name else otherwise
 
     def of(self, name: RateName, otherwise: float) -> float:
-        """The rate of that name; ``otherwise`` where it was not measured."""
+        """Return the rate of this name; ``otherwise`` if it was not measured."""
         rate: float = getattr(self, name)
         return otherwise if math.isnan(rate) else rate
 
@@ -99,7 +99,7 @@ class Cluster:
 
     @property
     def link_inside(self) -> float:
-        """Bytes per second one way of one accelerator to its neighbours in the node: over its own links, else its slot;
+        """Bytes per second one way of one accelerator to its neighbors in the node: over its own links, else its slot;
         NaN when unknown."""
         own = self.accelerator.interconnect_bandwidth / 2
         return self.link_host if math.isnan(own) else own
@@ -125,10 +125,10 @@ class Cluster:
         return self.count * self.accelerator.tdp_watts
 
     def peak(self, dtype: str) -> float:
-        """Dense peak of all accelerators in FLOP/s; NaN when unknown."""
+        """Return the dense peak of all accelerators in FLOP/s; NaN when unknown."""
         return cluster_peak(self.count, self.accelerator.peak(dtype))
 
 
 def cluster(accelerator: Accelerator, count: int, per_node: int | None = None) -> Cluster:
-    """``count`` of ``accelerator`` in its usual nodes, or in nodes of ``per_node``."""
+    """Return ``count`` of ``accelerator`` in its usual nodes, or in nodes of ``per_node``."""
     return Cluster(accelerator, count, accelerator.node_size if per_node is None else per_node)

@@ -96,7 +96,7 @@ def band_bytes(m: float, n: float, k: float, groups: float, element: float) -> f
 
 
 def fused_attention_bytes(tokens: Value, heads: int, kv_heads: int, widths: int, element: float) -> Value:
-    """Bytes of fused attention: queries, keys and values read once, the result written once, scores never.
+    """Return the bytes of fused attention: queries, keys and values read once, the result written once, scores never.
 
     widths: of a head in the product of queries and keys, plus that in the product with values.
     """
@@ -152,9 +152,9 @@ def memory_seconds(bytes: float, bandwidth: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """FLOPs and bytes of an operation: numbers, or arrays over whatever was swept.
+    """FLOPs and bytes of an operation, as numbers or arrays.
 
-    parts: the formulas that both came from, with their values; a sum of works has those of all its terms.
+    parts: the formulas of both, with their values; a sum has those of all its terms.
     """
 
     flop: Value
@@ -172,7 +172,7 @@ def _use(rule: Formula[...], **values: Value) -> Value:
 def product(
     groups: Value, rows: Value, inner: Value, columns: Value, element: float, result: float | None = None
 ) -> Work:
-    """``groups`` matrix products (rows × inner) @ (inner × columns) of ``element`` bytes per entry.
+    """Return ``groups`` matmuls (rows × inner) @ (inner × columns) of ``element`` bytes per entry.
 
     result: bytes per entry of the product where they differ from those of the factors.
     """
@@ -182,13 +182,14 @@ def product(
 
 
 def band(groups: Value, rows: Value, inner: Value, span: Value, element: float) -> Work:
-    """``groups`` products of attention, scores or values, in which each of ``rows`` tokens meets ``span`` of them."""
+    """Return ``groups`` products of attention, scores or values, in which each of ``rows`` tokens meets ``span`` of
+    them."""
     size = {"m": rows, "n": span, "k": inner, "groups": groups}
     return _work((matmul_flop, size), (band_bytes, {**size, "element": element}))
 
 
 def elementwise(elements: Value, flop_per_element: float, bytes_per_element: float) -> Work:
-    """An operation on each of ``elements`` alone."""
+    """Return an elementwise operation on ``elements`` elements."""
     return _work(
         (elementwise_flop, {"elements": elements, "per_element": flop_per_element}),
         (elementwise_bytes, {"elements": elements, "bytes_per_element": bytes_per_element}),
@@ -218,12 +219,12 @@ class Placed:
 
     @property
     def bound(self) -> Bound:
-        """Which limit holds; of arrays, at the last entry."""
+        """The limit, compute or memory; for arrays, at the last entry."""
         return "compute" if bool(np.asarray(self.compute_bound).flat[-1]) else "memory"
 
     @property
     def share(self) -> Value:
-        """Attainable rate over the peak."""
+        """Attainable rate divided by the peak."""
         return np.divide(self.attainable, self.peak)
 
     @property
@@ -239,7 +240,7 @@ class Placed:
 
 
 def place(work: Work, peak: float, bandwidth: float) -> Placed:
-    """``work`` on the roofline of ``peak`` FLOP/s and ``bandwidth`` bytes per second."""
+    """Return ``work`` on the roofline of ``peak`` FLOP/s and ``bandwidth`` bytes per second."""
     arithmetic = _use(compute_seconds, flop=work.flop, peak=peak)
     traffic = _use(memory_seconds, bytes=work.bytes, bandwidth=bandwidth)
     seconds = np.maximum(arithmetic, traffic)
@@ -296,7 +297,8 @@ def ridge_point(peak: float, bandwidth: float) -> float:
 
 
 def explain_device(device: Accelerator, dtype: str) -> list[Explanation]:
-    """The ridge point of ``device`` in ``dtype``, and its peak from the clock where that is known."""
+    """Return the ridge point of ``device`` in ``dtype``, and the derivation of its peak from the clock if that is
+    known."""
     peak = device.peak(dtype)
     explanations: list[Explanation] = []
     if (clock := device.clock) and clock.dtype == dtype:

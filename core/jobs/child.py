@@ -97,7 +97,8 @@ def read(
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the process has ended, without reaping it: until then its id, and its group's, cannot be reused."""
+    """Return whether the process has ended, without reaping it: until then its id, and its group's, cannot be
+    reused."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 

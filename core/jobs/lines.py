@@ -12,7 +12,8 @@ Event = TypeVar("Event")
 
 
 def decoded(known: TypeAdapter[Event], line: bytes) -> Event | None:
-    """The one of the ``known`` events that a line of JSON is, every field checked; None when it is anything else."""
+    """Return the one of the ``known`` events that a line of JSON is, every field checked; None when it is anything
+    else."""
     from pydantic import ValidationError
 
     try:
@@ -31,7 +32,8 @@ class LineReader:
     _skipping: bool = field(default=False, init=False)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that ``chunk`` completes, without their ends. Memory held never exceeds the cap and one chunk."""
+        """Return the lines that ``chunk`` completes, without their ends. Memory held never exceeds the cap and one
+        chunk."""
         lines: list[bytes] = []
         *complete, rest = chunk.split(b"\n")
         for part in complete:
@@ -67,5 +69,5 @@ class Tail:
         del self._last[: -self.cap]
 
     def text(self) -> str:
-        """The last bytes, as text."""
+        """Return the last bytes, as text."""
         return self._last.decode("utf-8", errors="replace").strip()

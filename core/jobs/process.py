@@ -46,12 +46,12 @@ class NotStartedError(Exception):
 
 @dataclass
 class Job(Generic[Spec, Snapshot]):
-    """The mutable side of a job; only touched under the runner's lock.
+    """Mutable state of a job, which may only be touched under the runner's lock.
 
-    spec: what was asked for. who: the visitor who asked. place: 1 for the next in line, 0 when it is not in line.
-    lock: the descriptor of the machine's lock, None without one. begun: whether a thread follows it. started: seconds
-    since the epoch; of a job in line, when it was asked for. message: why it failed or was cancelled, empty otherwise.
-    done: whether the process has said that it is.
+    spec: the request. who: the user who made it. place: place in the queue, 1 for the next; 0 if it is not in the
+    queue. lock: descriptor of the machine's lock, or None. begun: whether a thread follows the process. started: start
+    in seconds since the epoch; for a queued job, the time of the request. message: reason why it failed or was
+    cancelled, else empty. done: whether the process has reported its end.
     """
 
     spec: Spec
@@ -73,12 +73,12 @@ class Job(Generic[Spec, Snapshot]):
 
     @property
     def seconds(self) -> float:
-        """How long it has been running, or took; 0 in line."""
+        """How long it has been running, or took; 0 in the queue."""
         return time.monotonic() - self.clock if self.state == "running" else self.elapsed_s
 
     @property
     def open(self) -> bool:
-        """Whether it runs or waits."""
+        """Whether the job is running or queued."""
         return self.state in ("queued", "running")
 
     @property
@@ -92,7 +92,7 @@ class Job(Generic[Spec, Snapshot]):
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The job as it is now."""
+        """Return the job's state as of now."""
 
     def unlock(self) -> None:
         """Give up the lock of the machine."""
@@ -101,7 +101,7 @@ class Job(Generic[Spec, Snapshot]):
             self.lock = None
 
     def close(self, state: State, message: str) -> None:
-        """End it without a process: it was cancelled in line, or could not begin."""
+        """End it without a process: it was cancelled in the queue, or could not begin."""
         self.state, self.place, self.message = state, 0, message
         self.unlock()
         self.ended.set()
@@ -111,12 +111,12 @@ class ProcessRunner(Generic[Spec, Snapshot]):
     """Runs one job at a time, the others in the order in which they came. All methods may be called from any thread;
     none waits for a job to finish.
 
-    command: the process to run for what is asked. job: the job that takes its output. timeout_s: the most it may
-    take. noun: what a job is called in sentences. listener: told of a job when it begins, after each batch of lines,
-    and at its end, in order and outside the lock; what it raises is logged once and harms no job. lock: a file of all
-    servers whose jobs run one at a time. kept: ended jobs that can still be looked up.
+    command: the process to run for what is asked. job: the job that takes its output. timeout_s: the most it may take.
+    noun: what a job is called in sentences. listener: told of a job when it begins, after each batch of lines, and at
+    its end, in order and outside the lock; what it raises is logged once and harms no job. lock: a file of all servers
+    whose jobs run one at a time. kept: ended jobs that can still be looked up.
 
-    A visitor has one job, running or in line; pressing again finds it. The next one joins the end of the line.
+    A user has one job, running or in the queue; pressing again finds it. The next one joins the end of the line.
     """
 
     def __init__(
@@ -143,9 +143,9 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         self._complained = False
 
     def start(self, spec: Spec, who: str = "") -> tuple[Snapshot, bool]:
-        """Start a job, or put it in line, or find the visitor's own. Gives its snapshot, and whether it is new.
+        """Start a job, queue it, or find the user's current one. Return its snapshot, and whether it is new.
 
-        Raises `NotStartedError` where the line is full.
+        Raises `NotStartedError` if the queue is full.
         """
         with self._lock:
             own = next((job for job in self._jobs.values() if job.open and job.who == who), None)
@@ -163,10 +163,10 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         return seen, True
 
     def cancel(self, job_id: str, wait_s: float = 2.0) -> bool:
-        """Stop a running job and keep what it has, or take one out of the line. False when there is no such job or it
+        """Stop a running job and keep its results, or remove one from the queue. False if there is no such job, or it
         has ended.
 
-        Waits up to ``wait_s`` for the process to be gone, so that what is shown next is the cancelled job.
+        Waits up to ``wait_s`` seconds for the process to end, so that the cancelled job is shown next.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -185,28 +185,28 @@ class ProcessRunner(Generic[Spec, Snapshot]):
     # ------------------------------------------------------------------------------------------ looking
 
     def poll(self, job_id: str) -> Snapshot | None:
-        """The job ``job_id`` now; None when it is unknown or long forgotten."""
+        """Return the job ``job_id`` now; None when it is unknown or long forgotten."""
         with self._lock:
             job = self._jobs.get(job_id)
             return job.snapshot() if job else None
 
     def latest(self) -> Snapshot | None:
-        """The job that began last, running or ended; None before the first."""
+        """Return the job that began last, running or ended; None before the first."""
         with self._lock:
             return self._newest(lambda job: job.process is not None or job.state == "failed")
 
     def latest_with_results(self) -> Snapshot | None:
-        """The latest job that found something, so that a failure does not hide what was there before."""
+        """Return the latest job that found something, so that a failure does not hide what was there before."""
         with self._lock:
             return self._newest(lambda job: job.found)
 
     def own(self, who: str) -> Snapshot | None:
-        """The visitor's last job, in line, running or ended; None where there is none or it is long forgotten."""
+        """Return the user's last job, queued, running, or ended; None if there is none or it is no longer kept."""
         with self._lock:
             return self._newest(lambda job: job.who == who)
 
     def line(self) -> tuple[Snapshot, ...]:
-        """The jobs in line, the next one first."""
+        """Return the jobs in the queue, the next one first."""
         with self._lock:
             return tuple(job.snapshot() for job in self._line())
 
@@ -220,7 +220,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         return [job for job in self._jobs.values() if job.state == "queued" and not job.begun]
 
     def _add(self, job: Job[Spec, Snapshot]) -> None:
-        """Begin a new job, or put it in line; one that has ended already is only remembered."""
+        """Begin a new job, or put it in the queue; one that has ended already is only remembered."""
         busy = any(other.open for other in self._jobs.values())
         self._jobs[job.id] = job
         self._forget()
@@ -252,7 +252,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
             threading.Thread(target=self._follow, args=(job, process), daemon=True).start()
 
     def _spawn(self, job: Job[Spec, Snapshot]) -> subprocess.Popen[bytes] | None:
-        """Start a job's process; None where there is none, which the job then says."""
+        """Start a job's process; None if there is none, which the job then says."""
         job.started, job.clock = time.time(), time.monotonic()
         command = self._command(job.spec)
         locks = () if job.lock is None else (job.lock,)
@@ -265,7 +265,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
         return job.process
 
     def _next(self) -> list[Snapshot]:
-        """Begin the next job in line that can be begun, unless one is begun; gives those that could not."""
+        """Begin the next job in the queue that can be begun, unless one is begun; gives those that could not."""
         failed: list[Snapshot] = []
         if any(job.open and job.begun for job in self._jobs.values()):
             return failed
@@ -309,7 +309,7 @@ class ProcessRunner(Generic[Spec, Snapshot]):
             self._tell(snapshot)
 
     def _follow(self, job: Job[Spec, Snapshot], process: subprocess.Popen[bytes]) -> None:
-        """Read the process to its end, and begin the next one in line."""
+        """Read the process to its end, and begin the next one in the queue."""
         errors = Tail(limit("worker_stderr_bytes"))
         reason = ""
 
@@ -382,7 +382,7 @@ def _verdict(job: Job[Spec, Snapshot], noun: str, code: int | None, reason: str)
 
 
 def end_with_parent() -> None:
-    """In a thread of the process itself: end it when its standard input closes, as it does when its parent is gone."""
+    """End this process when its standard input closes, as it does when its parent has ended. Runs in a thread."""
     # Straight from the descriptor: a thread inside sys.stdin would hold its lock and abort a normal exit.
     while os.read(0, 4096):
         pass

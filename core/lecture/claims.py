@@ -52,7 +52,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the verdict that follows from two numbers, or None where the verdict is a judgment."""
+        """Return the verdict that follows from two numbers, or None if the verdict is a judgment."""
         if self.compared is None:
             return None
         claimed, found = self.compared

@@ -54,7 +54,7 @@ _SQUARE = _number("v_t", "running mean of its square")
 def decayed(weight: float, rate: float, decay: float) -> float:
     """Decoupled weight decay.
 
-    AdamW shrinks the weight itself and leaves its gradient and moments alone.
+    AdamW shrinks the weight itself and does not change its gradient and moments.
     """
     return weight * (1 - rate * decay)
 
@@ -106,7 +106,7 @@ def _unbiased(mean: float, beta: float, step: float) -> float:
     sources=(_ADAM, _torch("Adam")),
 )
 def unbiased_mean(mean: float, beta: float, step: float) -> float:
-    """First moment without its bias towards the zero that it began with."""
+    """First moment without the bias from starting at zero."""
     return _unbiased(mean, beta, step)
 
 

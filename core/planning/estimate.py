@@ -62,11 +62,12 @@ from core.training.layout import LayoutError
 class RunEstimate:
     """The budget at one end of its range, or in its middle.
 
-    parameters: those that work on each token. mfu: over all hours; steps_mfu: of the steps alone, as typed, or of the
+    parameters: those that work on each token. mfu: over all hours; steps_mfu: in steady state, as entered, or of the
     plan's layout and no slower than the whole run needs them; steps_days: days that they take by themselves;
     mfu_while_training: over the hours that lose and write nothing. hours: accelerator-hours. price: dollars per
-    accelerator-hour, and dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on
-    the wall. peak_watts: most that the building draws for it at once, NaN where unknown."""
+    accelerator-hour, and dollars: NaN if unknown. tokens_per_second: of the whole cluster, over all hours. days: on the
+    wall. peak_watts: most that the building draws for it at once, NaN if unknown.
+    """
 
     parameters: float
     tokens: float
@@ -88,12 +89,12 @@ class RunEstimate:
 
 @dataclass(frozen=True, eq=False)
 class PlanEstimate:
-    """What a plan comes to.
+    """Everything that follows from a plan.
 
-    terms, run: what it was worked out from, `run` in plain numbers of the middle. peak_ratio: 16-bit peak over the peak
-    that counts, 1 where products are no narrower. low, middle, high: at the low end, the middle and the high end of the
-    MFU. model: whose layers are known; None where only a number of parameters is. shape: that model, or the one whose
-    layers stand in for it. stored_parameters: of the middle, every expert included.
+    terms, run: the inputs of the computation; ``run`` has the plain numbers of the median. peak_ratio: 16-bit peak
+    divided by the peak that MFU refers to; 1 if matmuls are not narrower. low, middle, high: the run at the low end,
+    the median, and the high end of the MFU. model: the model, None if only a parameter count is known. shape: the
+    model, or the proxy for its layers. stored_parameters: parameters of the median, all experts included.
     """
 
     plan: Plan
@@ -121,11 +122,11 @@ class PlanEstimate:
 
     @cached_property
     def expected(self) -> Interval:
-        """MFU over all hours that published runs lead one to expect of this plan, of its own peak."""
+        """End-to-end MFU that published runs predict for this plan, relative to its own peak."""
         return Interval(*self.terms.expected(self.middle.parameters, self.middle.accelerators))
 
     def interruptions_at(self, end: RunEstimate) -> Interruptions:
-        """What interrupts the run at one end of its range."""
+        """Return what interrupts the run at one end of its range."""
         return self.terms.interruptions(end.parameters, end.accelerators)
 
     @cached_property
@@ -135,12 +136,12 @@ class PlanEstimate:
 
     @property
     def find(self) -> Find:
-        """What was asked for."""
+        """Quantity that the plan solves for."""
         return self.plan.find
 
     @property
     def stands_in(self) -> bool:
-        """Whether the layers of ``shape`` only stand in for those of the model."""
+        """Whether ``shape`` is only a proxy for the model's layers."""
         return self.model is None or self.model.counted is not None
 
     @property
@@ -150,28 +151,29 @@ class PlanEstimate:
 
     @cached_property
     def on_found_accelerators(self) -> PlanEstimate:
-        """The answer on the accelerators that were found, whose days have a range; itself where they were given."""
+        """The estimate on the accelerators that were solved for, with a range of days; the estimate itself if they were
+        entered."""
         if self.find != "accelerators":
             return self
         return estimate(replace(self.plan, find="time", accelerators=float(self.count)))
 
     @property
     def memory(self) -> MemoryEstimate:
-        """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
+        """Memory of the accelerator that uses the most. Raises `LayoutError` for an invalid layout."""
         return memory_estimate(resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators))
 
     @cached_property
     def whole(self) -> Plan:
-        """The plan with everything that was found in it."""
+        """The plan with every solved value filled in."""
         plan = resolved_plan(self.plan, self.stored_parameters, self.middle.accelerators)
         return replace(plan, tokens=self.middle.tokens)
 
     @cached_property
     def request(self) -> SearchRequest:
-        """What the plan asks of a search, on the accelerators and with the sequences a step that its layout has. Of a
-        model that is only counted it is that of the layers that stand in for it.
+        """Search request of the plan, with the accelerators and sequences per step of its layout.
 
-        Raises `LayoutError` where the plan has no layout, `BudgetError` where no step is timed.
+        For a model without layer formulas, it is the request of its proxy. Raises `LayoutError` if the plan has no
+        layout, and `BudgetError` if no step is timed.
         """
         request = estimable_request(self.whole)
         if request is None:
@@ -193,12 +195,12 @@ class PlanEstimate:
         return self.count - self.request.cluster.count
 
     def days_of_steps(self, seconds: float) -> float:
-        """Days of steps alone for all tokens, where one takes so many seconds."""
+        """Return the steady-state days for all tokens, at ``seconds`` per step."""
         return days_of_steps(self.middle.tokens, seconds, self.step.tokens, 1)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The lines that run it: of programs that pre-train, or of TRL where a part of the model is trained."""
+        """Launch settings of the plan: for pre-training programs, or for TRL if part of the model is trained."""
         if not self.plan.trained.everything:
             try:
                 return (trl(memory_estimate(self.whole)),)
@@ -208,7 +210,7 @@ class PlanEstimate:
 
     @property
     def step_values(self) -> dict[str, float]:
-        """What the step comes to, by name and in base units; unknown ones are missing."""
+        """Results for one step, by name and in base units, without unknown ones."""
         result = self.step
         values = {
             "step_seconds": result.seconds,
@@ -223,23 +225,23 @@ class PlanEstimate:
 
     @property
     def layout_mfu(self) -> float:
-        """MFU that the steps of the plan's layout are estimated at, whatever was typed."""
+        """Estimated steady-state MFU of the plan's layout, whatever MFU was entered."""
         m = self.middle
         return self.terms.layout_mfu(m.parameters, m.accelerators)
 
     @property
     def layout_days(self) -> float:
-        """Days that those steps would take."""
+        """Steady-state days of the layout's steps."""
         return self.middle.days * self.middle.mfu / self.layout_mfu
 
     def range_of(self, name: str) -> Interval:
-        """The range of a quantity of `RunEstimate`."""
+        """Return the range of a quantity of `RunEstimate`."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
         return Interval(*ends)
 
     @property
     def result(self) -> Interval:
-        """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
+        """The solved quantity with its range: days, tokens, parameters, accelerators, or MFU."""
         return self.range_of(_FOUND[self.find][0])
 
     @property
@@ -253,16 +255,16 @@ class PlanEstimate:
         return self.middle.mfu_while_training > self.ceiling * (1 + 1e-9)
 
     def explain(self) -> list[Explanation]:
-        """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
+        """Return the formulas of every number of the median, from the answer down to the inputs.
 
-        The very functions that worked it out run again on its plain numbers, and are recorded.
+        The same functions run again on plain numbers, and their calls are recorded.
         """
         steps = [*reversed(explain_run(lambda: _quantities(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _FOUND[self.find][1].name)
         return [*answer_first, *explain_device(self.device, self.dtype)]
 
     def explain_power(self) -> list[Explanation]:
-        """Carbon, energy and the most that is drawn at once; nothing of what is unknown."""
+        """Return the formulas of carbon, energy, and peak power, without unknown ones."""
         node, power, n = node_power(self.device), self.plan.power, self.middle.accelerators
         watts, share = drawn_power(self.device, power.draw)
         used = footprint(self.middle.hours, watts, share=share, pue=power.pue, intensity=power.grid)
@@ -275,7 +277,7 @@ class PlanEstimate:
         return [step for step in steps if math.isfinite(step.value)]
 
     def explain_mfu(self) -> list[Explanation]:
-        """Where the MFU comes from: the steps, goodput and published runs; and what stops the run."""
+        """Return where the MFU comes from: the steps, goodput, published runs, and failures."""
         return [*reversed(explain_run(lambda: _goodput_and_mfus(self.terms, self.run), zeros=True))]
 
 
@@ -291,10 +293,10 @@ _FOUND: dict[Find, tuple[str, Formula[...]]] = {
 
 @cached("small_results_kept")
 def estimate(plan: Plan) -> PlanEstimate:
-    """Everything that follows from ``plan``.
+    """Return everything that follows from ``plan``.
 
-    Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
-    that no cluster can keep, a layout that does not fit, failures that leave no progress, numbers that overflow.
+    Raises `BudgetError`, whose field names the cause, if there is no result: a budget without a price, a limit that no
+    cluster meets, a layout that does not fit, failures that leave no progress, or numbers that overflow.
     """
     terms = Terms(plan, plan.catalog_model)
     if problem := unanswerable(plan) or _unsearchable(plan) or untrainable(plan):
@@ -334,15 +336,17 @@ def estimate(plan: Plan) -> PlanEstimate:
 
 
 def timed_estimate(plan: Plan) -> PlanEstimate:
-    """The same, whose layout's step is timed. Raises `LayoutError` where it has no layout, `BudgetError` where no step
-    is timed."""
+    """Return the estimate of a plan whose layout has a step time.
+
+    Raises `LayoutError` if the plan has no layout, and `BudgetError` if its step cannot be timed.
+    """
     a = estimate(plan)
     _ = a.step
     return a
 
 
 def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
-    """The answer of each plan, or why there is none."""
+    """Return the estimate of each plan, or the error if it has none."""
     results: list[PlanEstimate | BudgetError] = []
     for plan in plans:
         try:
@@ -353,13 +357,13 @@ def estimates(plans: Iterable[Plan]) -> list[PlanEstimate | BudgetError]:
 
 
 def _unsearchable(plan: Plan) -> BudgetError | None:
-    """Why too many layouts would be tried for a plan; None where they are not."""
+    """Return why too many layouts would be tried for a plan; None if they are not."""
     problem = too_large(plan)
     return BudgetError(FIELD_IDS.get(problem.field, problem.field), str(problem)) if problem else None
 
 
 def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
-    """Why a plan cannot have the layout that its days follow from."""
+    """Return why a plan cannot have the layout that its days follow from."""
     plan = terms.plan
     if not plan.expects_mfu or not terms.has_step_estimate:
         return None
@@ -377,7 +381,7 @@ def _layout_problem(terms: Terms, run: SolvedRun) -> BudgetError | None:
 
 
 def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:
-    """A run at one end, with everything that follows from it."""
+    """Return a run at one end, with everything that follows from it."""
     plan = terms.plan
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         values = _quantities(terms, run)
@@ -387,11 +391,11 @@ def _estimate(terms: Terms, run: SolvedRun) -> RunEstimate:
 
 
 def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
-    """Goodput, and the MFU over all hours, of the steps alone, and while it trains.
+    """Return goodput, and the end-to-end MFU, in steady state, and while it trains.
 
     Typed of the steps: that is both the steps' and the one while it trains. Typed over all hours: while it trains it is
     that over the goodput, and the steps' no lower. Expected: the layout's is both. A run is never faster than its
-    steps: where its MFU is above the layout's, as one that is typed or the early end of a range may be, its steps are
+    steps: where its MFU is above the layout's, as one that is entered or the early end of a range may be, its steps are
     faster than the layout's are estimated at.
     """
     goodput = float(terms.interruptions(run.parameters, run.accelerators).goodput)
@@ -412,8 +416,8 @@ def _goodput_and_mfus(terms: Terms, run: SolvedRun) -> dict[str, Any]:
 
 
 def _quantities(terms: Terms, run: SolvedRun) -> dict[str, Any]:
-    """Every quantity of `RunEstimate` but power: tokens times FLOPs of each, over what the accelerators do in a second,
-    are days. Tokens and MFU that were asked for come from their own form of the budget equation."""
+    """Return every quantity of `RunEstimate` but power: tokens times FLOPs of each, over what the accelerators do in a
+    second, are days. Tokens and MFU that were asked for come from their own form of the budget equation."""
     n, peak, mfu, tokens, find = run.accelerators, terms.peak, run.mfu, run.tokens, terms.plan.find
     per_parameter = terms.per_parameter(run.parameters)
     per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
@@ -454,7 +458,7 @@ def _ordered(values: Iterable[float]) -> Interval:
 
 
 def _dollars(plan: Plan, low: RunEstimate, middle: RunEstimate, high: RunEstimate) -> Interval:
-    """Dollars over the range of the hours and that of the price."""
+    """Return dollars over the range of the hours and that of the price."""
     if plan.within.in_money and plan.find != "time":
         return Interval.point(plan.within.dollars)
     least, most = plan.price_range

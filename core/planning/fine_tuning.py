@@ -36,9 +36,9 @@ between. Readings of bitsandbytes before 0.43.2 are left out: later ones contrad
 
 @dataclass(frozen=True, slots=True)
 class FineTuningTime:
-    """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: of the steps alone for
-    the plan's tokens. dollars: of these, low and high, NaN without a price. per_hour: dollars of all accelerators for
-    an hour. waiting: share of a step in which the accelerator waits for its host to start operations."""
+    """seconds: of a step. tokens_per_second: of all accelerators, padding not counted. minutes: in steady state for the
+    plan's tokens. dollars: of these, low and high, NaN without a price. per_hour: dollars of all accelerators for an
+    hour. waiting: share of a step in which the accelerator waits for its host to start operations."""
 
     seconds: float
     tokens_per_second: float
@@ -50,7 +50,7 @@ class FineTuningTime:
 
 @cached("results_kept")
 def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
-    """How fast a plan's layout trains; None where the time of a step is not known."""
+    """Return how fast a plan's layout trains; None if the time of a step is not known."""
     with suppress(BudgetError, SpecError, LayoutError):
         at = timed_estimate(plan)
         seconds = at.step.seconds
@@ -67,8 +67,10 @@ def fine_tuning_time(plan: Plan) -> FineTuningTime | None:
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """The largest of one thing that fits and leaves free what the plan keeps, with all else as it is: by its field, as
-    text; empty where none does."""
+    """Largest value of one field that fits with the plan's memory headroom and everything else unchanged.
+
+    The value is a text of the field; empty if none fits.
+    """
 
     field: str
     label: str
@@ -81,7 +83,7 @@ def _most(fits: Callable[[int], bool], high: int) -> int:
 
 
 def _largest_model(plan: Plan, h: MemoryEstimate) -> str:
-    """The model with most parameters that leaves enough free; empty where none does.
+    """Return the model with most parameters that leaves enough free; empty if none does.
 
     A smaller one may take more, by its vocabulary or its width: each is looked at, from the largest whose states alone
     would fit on.
@@ -99,8 +101,8 @@ def _largest_model(plan: Plan, h: MemoryEstimate) -> str:
 
 
 def _least(h: MemoryEstimate, parameters: float, spec: TransformerSpec) -> float:
-    """Bytes that another model takes at least under the plan of ``h``: states by its parameters, and activations by
-    its layers or its vocabulary, whatever is less of them."""
+    """Return bytes that another model takes at least under the plan of ``h``: states by its parameters, and activations
+    by its layers or its vocabulary, whatever is less of them."""
     memory = h.device_memory
     states = float(memory.parameters + memory.gradients + memory.master_weights + memory.optimizer_state)
     wider = min(spec.layers * spec.hidden / (h.spec.layers * h.spec.hidden), spec.vocab / h.spec.vocab)
@@ -108,7 +110,7 @@ def _least(h: MemoryEstimate, parameters: float, spec: TransformerSpec) -> float
 
 
 def _largest_rank(h: MemoryEstimate, most: int) -> int:
-    """The largest rank up to ``most`` that leaves enough free; 0 where none does."""
+    """Return the largest rank up to ``most`` that leaves enough free; 0 if none does."""
 
     def fits(rank: int) -> bool:
         with suppress(LayoutError):
@@ -121,7 +123,7 @@ def _largest_rank(h: MemoryEstimate, most: int) -> int:
 
 
 def _hosted(h: MemoryEstimate, most: int, changed: Callable[[int], Setup]) -> int:
-    """The largest number up to ``most`` of which the host holds what is offloaded."""
+    """Return the largest number up to ``most`` of which the host holds what is offloaded."""
     node, there = h.plan.device.node_size, h.plan.limits.host
     return _most(lambda number: host_lacks(changed(number), node, there) <= 0, most)
 
@@ -132,13 +134,14 @@ _MORE = 1.2
 
 @cached("tables_kept")
 def _dense_models() -> tuple[tuple[float, str], ...]:
-    """Models that can be downloaded and fine-tuned whole in one account, from the smallest."""
+    """Return models that can be downloaded and fine-tuned whole in one account, from the smallest."""
     published = (m for m in catalog() if "/" in m.hf_id and m.laid_out and not m.spec.experts)
     return tuple(sorted((float(m.parameters), m.name) for m in published))
 
 
 def largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
-    """The largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it is."""
+    """Return the largest model, rank, sequence length and micro-batch that a plan may have, each with all else as it
+    is."""
     # What one's own layout holds depends on neither, so that other data or prices find it worked out.
     return _largest_fitting(replace(plan, tokens=1e9, prices=None) if plan.own_layout else plan)
 
@@ -164,7 +167,7 @@ def _largest_fitting(plan: Plan) -> tuple[Fitting, ...]:
 
 
 def trained_parameters(h: MemoryEstimate) -> int:
-    """How many parameters are trained."""
+    """Return how many parameters are trained."""
     return sum(part.tensor.elements for part in parts_of_training(h.spec, h.plan.trained) if part.trained)
 
 
@@ -195,17 +198,20 @@ ENGINE_SHARE = 0.3
     sources=(_DPO, _TRL_DPO, _GRPO, _TRL_GRPO, _PPO, _TRL_PPO),
 )
 def frozen_bytes(copies: float, parameters: float) -> float:
-    """Frozen models beside the one that is trained.
+    """Frozen models in addition to the trained one.
 
-    In bf16, without gradients and optimizer state, sharded as its weights are.
+    They are stored in bf16, without gradients and optimizer state, and sharded like its weights.
     """
     return 2 * copies * parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What a method holds beside the trained model. sequences: of one example at once. frozen: models that are not
-    trained. critic: a second trained model. engine: a copy that writes answers, with its cache."""
+    """Memory that a method needs in addition to the trained model.
+
+    sequences: sequences of one example at once. frozen: number of frozen models. critic: whether a second model is
+    trained. engine: whether a copy generates answers, with its KV cache.
+    """
 
     method: Method
     sequences: int
@@ -240,11 +246,11 @@ class PostTraining:
 
     @property
     def total(self) -> float:
-        """All that one accelerator holds."""
+        """Total memory of one accelerator, in bytes."""
         return float(self.memory.total)
 
     def explain(self) -> list[Explanation]:
-        """Frozen copies, and the engine's weights and cache."""
+        """Return frozen copies, and the engine's weights and cache."""
         name = self.method.method
         steps = [frozen_bytes.explain(copies=self.copies, parameters=self.held).about(name)] if self.copies else []
         if self.served:
@@ -254,7 +260,8 @@ class PostTraining:
 
 
 def _engine(h: MemoryEstimate) -> Serving | None:
-    """The copy that writes answers, on the fewest accelerators on which it keeps to its share of their memory."""
+    """Return the copy that writes answers, on the fewest accelerators on which it keeps to its share of their
+    memory."""
     known = h.plan.catalog_model
     spec = known.spec if known and not known.counted else h.spec
     many = int(h.layout.accelerators)
@@ -269,10 +276,10 @@ def _engine(h: MemoryEstimate) -> Serving | None:
 
 @cached("results_kept")
 def post_training(h: MemoryEstimate) -> tuple[PostTraining, ...]:
-    """What one accelerator of the plan holds under each method.
+    """Return the memory that each method needs on one accelerator of the plan.
 
-    The trained model's weights are those of the plan; a critic is a second model with states of its own, whose
-    activations come after the policy's. Where adapters are trained, the frozen weights under them are the reference.
+    The trained model's weights are those of the plan. A critic is a second model with its own states, whose activations
+    follow those of the policy. With adapters, the frozen weights under them are the reference model.
     """
     return tuple(_under(h, method, _engine(h)) for method in METHODS)
 

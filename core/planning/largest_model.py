@@ -31,10 +31,10 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Largest:
-    """The largest model, and what the fullest accelerator then holds.
+    """Largest model that fits, and the memory that it then needs.
 
-    parameters: as one types them, rounded down to four digits so that it fits; 0 where none does, NaN where the memory
-    is unknown.  device_memory: what is counted of ``memory``.
+    parameters: count rounded down to four digits; 0 if no model fits, NaN if the memory capacity is unknown.
+    device_memory: the part of ``memory`` that is counted.
     """
 
     plan: Plan
@@ -52,14 +52,14 @@ class Largest:
         return replace(memory, gradients=whole, later=0.0, activations=0.0, gathered=0.0, buckets=0.0, runtime=0.0)
 
     def explain(self) -> tuple[Explanation, ...]:
-        """How it is found by model states alone, or what its account is."""
+        """Return how the result follows from model states only, or from the full memory account."""
         if self.counted == "everything" or math.isnan(self.parameters):
             return self.memory.explain()
         return explain_by_states(self.memory)
 
 
 def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
+    """Return the steps to the largest model by model states only, sharded evenly over all accelerators."""
     return (
         *(() if h.plan.runtime_options.paged else explain_state_bytes(h.optimizer, h.policy, h.spec)),
         *explain_largest(h.states_each, h.layout, h.usable),
@@ -67,17 +67,17 @@ def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
 
 
 def largest_by_states(h: MemoryEstimate) -> float:
-    """Parameters of the largest model whose states alone fit; NaN where the memory is unknown."""
+    """Return the parameters of the largest model whose states fit; NaN if the memory capacity is unknown."""
     return explain_by_states(h)[-1].value
 
 
 @cached("results_kept")
 def largest(plan: Plan, counted: Counted = "everything") -> Largest:
-    """The largest dense model that the plan's accelerators hold, all else as it asks.
+    """Return the largest dense model that fits on the plan's accelerators, with everything else unchanged.
 
-    Unless it has a layout of one's own, it is sharded as ZeRO-3 does, which asks nothing of a model's shape.
-    A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
-    accelerators cannot be laid out.
+    Without a custom layout, the model is fully sharded as in ZeRO-3, which sets no condition on its shape. An even
+    larger model can fit if its shape changes, for example to a smaller vocabulary. Raises `LayoutError` if the
+    accelerators have no valid layout.
     """
     given, plan = plan, replace(plan, own_layout=True, layout=plan.layout if plan.own_layout else Plan().layout)
     resolve_layout(own_layout(plan), whole_accelerators(plan.accelerators), plan.sequences)
@@ -94,8 +94,8 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
 
 
 def _load(plan: Plan, parameters: float) -> float:
-    """Bytes of a model of so many parameters over those that it may take; infinite where its layers cannot be split
-    so."""
+    """Return the bytes of a model of so many parameters over those that it may take; infinite if its layers cannot be
+    split so."""
     with suppress(LayoutError):
         h = memory_estimate(_typed_plan(plan, parameters))
         return h.total / (h.total + h.room)
@@ -103,7 +103,7 @@ def _load(plan: Plan, parameters: float) -> float:
 
 
 def _sized(plan: Plan, parameters: float) -> MemoryEstimate:
-    """The plan for a model of so many parameters, not split where its layers cannot be."""
+    """Return the plan for a model of so many parameters, not split where its layers cannot be."""
     try:
         return memory_estimate(_typed_plan(plan, parameters))
     except LayoutError:
@@ -116,7 +116,7 @@ def _typed_plan(plan: Plan, parameters: float) -> Plan:
 
 
 class DoesNotFitError(BudgetError):
-    """That no layout of a plan's accelerators holds it; how many it needs is only searched for once it is told."""
+    """No layout of the plan's accelerators fits. The number that would fit is only searched for when it is read."""
 
     def __init__(self, plan: Plan) -> None:
         count, device = float(int(plan.accelerators)), plan.accelerator
@@ -131,14 +131,16 @@ class DoesNotFitError(BudgetError):
 
     @property
     def needed(self) -> int | None:
-        """How many accelerators the plan needs; None where no number of them is enough."""
+        """How many accelerators the plan needs; None if no number of them is enough."""
         return fewest_that_hold(self.plan)
 
 
 @cached("results_kept")
 def fewest_that_hold(plan: Plan) -> int | None:
-    """The fewest accelerators, in whole units, on which the plan fits and leaves as much memory free as it keeps; None
-    where no number of them is enough, or where too many layouts would be tried."""
+    """Return the fewest accelerators, in whole units, on which the plan fits with its memory headroom.
+
+    None if no number is enough, or if too many layouts would be tried.
+    """
     if tried_layouts((plan,)) > limit("repeated_search"):
         return None
 

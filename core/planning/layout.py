@@ -36,7 +36,7 @@ TYPED_NETWORK = "typed"
 
 
 def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
-    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    """Return the model's layers and True; for a parameter count only, a proxy shape of the same size and False."""
     model = plan.catalog_model
     if model and model.laid_out:
         return model.spec, True
@@ -68,7 +68,7 @@ TRAINED_IDS = {"rank": "rank", "names": "names", "targets": "target", "last": "l
 
 @cached("results_kept")
 def search_request(plan: Plan) -> SearchRequest:
-    """What ``plan`` asks of a search: nothing of its tokens, its price or its layout.
+    """Return what ``plan`` asks of a search: nothing of its tokens, its price or its layout.
 
     Raises `BudgetError` for a model without layers, and for an accelerator of which too little is known.
     """
@@ -107,14 +107,16 @@ def search_request(plan: Plan) -> SearchRequest:
 
 
 def estimable_request(plan: Plan) -> SearchRequest | None:
-    """The search that estimates the step of the plan's layout, with one's own layout alone in it where the plan has
-    one; None where no step can be estimated, or too many layouts would be tried."""
+    """Return the search that estimates the step of the plan's layout; a custom layout is the only one in it.
+
+    None if no step can be estimated, or if too many layouts would be tried.
+    """
     request = _timed_request(plan)
     return None if request is None or too_many_layouts(request) else request
 
 
 def too_large(plan: Plan) -> SpaceError | None:
-    """Why the layout of a plan is not searched for; None where it is, or no step can be estimated."""
+    """Return why the layout of a plan is not searched for; None if it is, or no step can be estimated."""
     request = _timed_request(plan)
     return too_many_layouts(request) if request else None
 
@@ -134,21 +136,23 @@ def _timed_request(plan: Plan) -> SearchRequest | None:
 
 
 def constraints_of(plan: Plan) -> Constraints:
-    """What the layouts of a plan have to keep to: its own constraints, and those of the program that runs it."""
+    """Return the constraints on the plan's layouts: its own, and those of the program that runs it."""
     return with_fsdp(plan.constraints) if plan.trains_with_trl else plan.constraints
 
 
 def own_layout(plan: Plan) -> Layout:
-    """The layout as typed; an optimizer that steps in backward cannot add up micro-batches, so that one is a step."""
+    """Return the layout as entered; an optimizer that steps in backward cannot add up micro-batches, so that one is a
+    step."""
     if plan.runtime_options.in_backward and not int(plan.layout.micro_batches):
         return replace(plan.layout, micro_batches=1)
     return plan.layout
 
 
 def plan_layout(plan: Plan) -> Layout:
-    """The layout of a plan on its accelerators: one's own, or the fastest; the usual one where no step can be timed.
+    """Return the plan's layout on its accelerators: the custom one, the fastest, or the default if no step can be
+    timed.
 
-    Raises `LayoutError` where there is none.
+    Raises `LayoutError` if there is no valid layout.
     """
     if estimable_request(plan):
         if found := found_layout(plan):
@@ -165,8 +169,8 @@ def plan_layout(plan: Plan) -> Layout:
 
 @cached("layouts_kept")
 def found_layout(plan: Plan) -> FoundLayout | None:
-    """The layout of a plan on its accelerators with the time of its step; None where no step can be timed, or no layout
-    keeps to the constraints."""
+    """Return the layout of a plan on its accelerators with the time of its step; None if no step can be timed, or no
+    layout keeps to the constraints."""
     request = estimable_request(plan)
     if request is None:
         return None
@@ -178,7 +182,8 @@ def found_layout(plan: Plan) -> FoundLayout | None:
 
 
 def tried_layouts(plans: Sequence[Plan]) -> int:
-    """Layouts that are timed for plans, each number of accelerators of the same search but once."""
+    """Return the number of layouts that are timed for plans, counting each number of accelerators of the same search
+    once."""
     searches = {request for plan in plans if (request := estimable_request(plan))}
     return sum(count_layouts(request) for request in searches)
 
@@ -189,7 +194,7 @@ _USUAL = 70e9
 
 @cached("small_results_kept")
 def plan_checkpoint(plan: Plan) -> CheckpointSize:
-    """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
+    """Return the checkpoint bytes per parameter; for every size the same if only that is known or entered."""
     model = plan.catalog_model
     spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
@@ -209,8 +214,10 @@ def _parameters(plan: Plan) -> float:
 
 
 def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
-    """``layout`` with the data-parallel ranks that ``accelerators`` leave, some of them idle where it does not divide,
-    and the micro-batches that a batch of so many sequences leaves. Raises `LayoutError` where there are too few."""
+    """Return ``layout`` with the data-parallel ranks and micro-batches that follow from the accelerators and the batch.
+
+    Accelerators that do not divide evenly are idle. Raises `LayoutError` if there are too few accelerators.
+    """
     degrees = {name: int(getattr(layout, name)) for name in ("tensor", "pipeline", "context")}
     taken = math.prod(degrees.values())
     if taken > accelerators:
@@ -225,7 +232,7 @@ def resolve_layout(layout: Layout, accelerators: int, batch: int) -> Layout:
 
 
 def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
-    """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
+    """Return the result of one layout, whether it fits or not. Raises `LayoutError` for an invalid layout."""
     check(request.spec, layout, request.seq_len, request.cluster.count)
     columns = Layout(*(np.array([getattr(layout, field.name)]) for field in fields(layout)))
     return request.found(columns)[0]
@@ -233,7 +240,7 @@ def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
 
 @cached("arrays_kept")
 def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
-    """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
+    """Return what the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count = int(layout.pipeline)
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
     return tuple((place, request.memory(layout, place)) for place in places)
@@ -241,13 +248,13 @@ def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int
 
 @cached("arrays_kept")
 def traffic(request: SearchRequest, layout: Layout) -> Traffic:
-    """What an accelerator of a middle stage sends in a step."""
+    """Return what an accelerator of a middle stage sends in a step."""
     again = request.implementation.regathers
     return traffic_per_step(request.spec, layout, policy=request.policy, seq_len=request.timed_length, regathers=again)
 
 
 def copy_size(plan: Plan) -> int:
-    """Accelerators of one copy of the model, as one's own layout splits it; 1 under any other.
+    """Return the accelerators per model replica in a custom layout; 1 for other layouts.
 
     Ranks that hold one set of experts are never split.
     """
@@ -258,7 +265,7 @@ def copy_size(plan: Plan) -> int:
 
 
 def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
-    """The plan with what was found for it: all parameters that are stored, and accelerators."""
+    """Return the plan with the solved numbers: all stored parameters, and accelerators."""
     count = float(whole_accelerators(accelerators))
     return replace(
         plan,

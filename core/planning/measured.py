@@ -45,7 +45,7 @@ _BILLED = re.compile(r"(.+?) ?(?:gpu|accelerator|device)s?[- ]{0,3}h(?:ou)?rs?",
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """A run that somebody trained. hours: accelerator-hours. steady: whether these are of steps alone."""
+    """A run that a user trained. hours: accelerator-hours. steady: whether these are in steady state."""
 
     parameters: float
     tokens: float
@@ -76,7 +76,7 @@ def _named(text: str) -> str:
 
 
 def _cluster(cells: list[str]) -> tuple[float, str]:
-    """Accelerators and their name, in one cell or in two of any order."""
+    """Return accelerators and their name, in one cell or in two of any order."""
     match = _CLUSTER.fullmatch(" ".join(sorted(cells, key=lambda cell: not cell.strip()[:1].isdigit())).strip())
     if not match:
         raise QuantityError(message("runs.own.cluster", entered=", ".join(cells).strip(), example=EXAMPLE))
@@ -84,7 +84,7 @@ def _cluster(cells: list[str]) -> tuple[float, str]:
 
 
 def _hours(text: str, tokens: float, count: float) -> tuple[float, bool]:
-    """Accelerator-hours, and whether they are of steps alone."""
+    """Return accelerator-hours, and whether they are in steady state."""
     if rate := _RATE.fullmatch(text):
         return tokens / _count(rate[1], "tokens") / 3600 * count, True
     if billed := _BILLED.fullmatch(text):
@@ -110,7 +110,7 @@ def _run(line: str) -> OwnRun:
 
 
 def parse_own_runs(text: str) -> tuple[OwnRun, ...]:
-    """Runs as typed, one a line; a first line without a number is a heading.
+    """Return runs as entered, one a line; a first line without a number is a heading.
 
     Raises `QuantityError`, which names the line, for what cannot be read, for an unknown accelerator, for more runs
     than are taken, and for a run that is faster than its best matmul or ten times slower than usual.
@@ -139,9 +139,9 @@ _SIZE = re.compile(r"(\d{1,4}) ?GB\b")
 
 @cached("results_kept")
 def rows_of(device: str) -> tuple[str, ...]:
-    """The accelerators of the catalogue that a device may be, by the name it gives itself; none where it is unknown.
+    """Return the catalog names of accelerators that match the name a device reports; empty for an unknown device.
 
-    Memory in the name, such as 80GB, tells them apart, unless it is that of a whole module with its CPU.
+    A memory size in the name, such as 80GB, tells variants apart, unless it is the size of a module with its CPU.
     """
     size = _SIZE.search(device)
     sized = match(device, float(size[1]) * 1e9, None).rows if size else ()
@@ -149,12 +149,12 @@ def rows_of(device: str) -> tuple[str, ...]:
 
 
 def is_this_machine(accelerator: str, gpu: Gpu) -> bool:
-    """Whether a GPU may be an accelerator of the catalogue."""
+    """Return whether a GPU may be an accelerator of the catalog."""
     return accelerator in {row.name for row in match(gpu.name, gpu.memory_bytes, gpu.power_limit_w).rows}
 
 
 def rates_origin(plan: Plan) -> RatesOrigin:
-    """What the plan's rates are of."""
+    """Return the device that a plan's rates belong to, relative to its accelerator."""
     if not plan.measured.rates.known:
         return "none"
     rows = rows_of(plan.measured.device)
@@ -162,8 +162,8 @@ def rates_origin(plan: Plan) -> RatesOrigin:
 
 
 def rates_of(plan: Plan) -> Rates | None:
-    """The rates that count in place of the datasheet's, wherever a time is worked out from rates; None where none do:
-    the plan has none, or they are of another accelerator."""
+    """Return the measured rates that replace the datasheet's in every time; None without rates or for another
+    accelerator's."""
     return plan.measured.rates if rates_origin(plan) in ("own", "stands in") else None
 
 
@@ -181,22 +181,11 @@ TOO_GOOD = 1.05
 """Share of the datasheet's rate from which one of the two is doubtful: clocks above nominal explain a few percent."""
 
 
-NAMES: Mapping[RateName, str] = {
-    "matmul16": "bf16",
-    "matmul8": "fp8",
-    "matmul4": "fp4",
-    "memory": "memory",
-    "inside": "links in a node",
-    "between": "network",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class ReplacedRate:
-    """One rate that counts, and the datasheet's in its place, NaN where unknown. name: the format, memory or links."""
+    """A measured rate that a plan uses, and the datasheet value that it replaces, NaN if unknown."""
 
     id: RateName
-    name: str
     measured: float
     datasheet: float
 
@@ -207,27 +196,20 @@ class ReplacedRate:
 
     @property
     def doubtful(self) -> bool:
-        """Whether it is more than the datasheet has, beyond what clocks explain."""
+        """Whether the measured rate exceeds the datasheet value by more than clocks explain."""
         return self.measured > TOO_GOOD * self.datasheet
 
 
 def replaced_rates(plan: Plan) -> tuple[ReplacedRate, ...]:
-    """The rates of the plan that count, each beside the datasheet's dense peak or bandwidth."""
+    """Return the measured rates that the plan uses, each with the dense peak or bandwidth of the datasheet."""
     rates = rates_of(plan)
     device = plan.device
-    return tuple(
-        ReplacedRate(name, _rate_name(device, name), rate, _datasheet(device, name))
-        for name, rate in (rates or Rates()).known
-    )
-
-
-def _rate_name(device: Accelerator, name: RateName) -> str:
-    """bf16, or fp16 where the accelerator has no bf16."""
-    return "fp16" if name == "matmul16" and math.isnan(device.peak("bf16")) else NAMES[name]
+    return tuple(ReplacedRate(name, rate, _datasheet(device, name)) for name, rate in (rates or Rates()).known)
 
 
 def network_known(here: Cluster) -> float:
-    """Bytes per second one way of one accelerator to other nodes, as far as a system is known that has it; else NaN."""
+    """Return bytes per second one way of one accelerator to other nodes, as far as a system is known that has it; else
+    NaN."""
     return math.nan if here.accelerator.network_confidence == "assumed" else here.link_between
 
 
@@ -237,7 +219,7 @@ def _datasheet(device: Accelerator, name: RateName) -> float:
     if name in ("inside", "between"):
         here = cluster(device, 1)
         return here.link_inside if name == "inside" else network_known(here)
-    return wide_peak(device) if name == "matmul16" else device.peak(NAMES[name])
+    return wide_peak(device) if name == "matmul16" else device.peak("fp8" if name == "matmul8" else "fp4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,5 +232,5 @@ class CarriedRates:
 
     @property
     def device(self) -> str:
-        """What they were measured on, as it calls itself; empty where nobody said."""
+        """Device on which the rates were measured, as it names itself; empty if unknown."""
         return self.origin.rpartition(",")[0].strip() or self.origin

@@ -33,10 +33,10 @@ Fits: TypeAlias = Literal["fits", "over", "unknown"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MemoryEstimate:
-    """What the fullest accelerator of a plan holds.
+    """Memory of the accelerator that uses the most.
 
-    spec: the model's own layers, or those that stand in for them. device_memory: bytes on that accelerator by class.
-    usable: bytes that it has; NaN where unknown.
+    spec: the model's layers, or the proxy for them. device_memory: bytes by class. usable: memory capacity in bytes,
+    NaN if unknown.
     """
 
     plan: Plan
@@ -57,12 +57,12 @@ class MemoryEstimate:
 
     @property
     def roomy(self) -> Setup:
-        """The same setup on an accelerator with as much less memory as the plan keeps free."""
+        """The same setup on an accelerator with the memory headroom subtracted from its capacity."""
         return replace(self.setup, memory=self.total + self.room)
 
     @property
     def states_each(self) -> StateBytes:
-        """Bytes of one parameter's states as the plan holds them on accelerators, before anything is shared."""
+        """Bytes of model states per parameter on accelerators, before sharding."""
         how = self.plan.runtime_options
         return states_per_parameter(
             self.optimizer, self.policy, self.spec, in_backward=how.in_backward, paged=how.paged
@@ -87,24 +87,24 @@ class MemoryEstimate:
 
     @property
     def spare(self) -> float:
-        """Bytes left; negative where they are missing."""
+        """Free bytes; negative if capacity is exceeded."""
         return self.usable - self.total
 
     @property
     def fits(self) -> Fits:
-        """Whether it is enough."""
+        """Whether the plan fits in the memory capacity."""
         if math.isnan(self.usable):
             return "unknown"
         return "fits" if self.spare >= 0 else "over"
 
     @property
     def room(self) -> float:
-        """Bytes left beside those that the plan keeps free; negative where they are missing."""
+        """Free bytes beyond the memory headroom; negative if the headroom is not met."""
         return self.spare - self.plan.limits.free * self.usable * (1 - 1e-9)
 
     @property
     def lacks(self) -> bool:
-        """Whether it is not enough, or leaves less than the plan keeps free."""
+        """Whether the plan exceeds the capacity or leaves less than the memory headroom."""
         return self.room < 0
 
     @property
@@ -121,7 +121,7 @@ class MemoryEstimate:
 
     @property
     def host_holds(self) -> bool:
-        """Whether the host's memory is enough, as far as somebody said how much there is."""
+        """Whether host memory is enough; true if the user entered none."""
         return bool(host_lacks(self.setup, self.plan.device.node_size, self.plan.limits.host) <= 0)
 
     def tensors(self, kind: LayerKind, recompute: int | None = None) -> tuple[tuple[SavedTensor, float], ...]:
@@ -141,30 +141,30 @@ class MemoryEstimate:
         chunks: Counts | None = None,
         optimizer: Optimizer | None = None,
     ) -> DeviceMemory:
-        """The same plan under other layouts, lengths, pieces of the loss or another optimizer, arrays of them too; none
+        """Return the plan under other layouts, lengths, loss chunks, or another optimizer, which may be arrays. Nothing
         is checked."""
         setup = replace(self.setup, optimizer=optimizer or self.optimizer, policy=self.policy_under(optimizer))
         setup = setup if chunks is None else replace(setup, chunks=chunks)
         return setup.account(layout, seq_len=seq_len)
 
     def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
-        """The precision of the plan under another optimizer, whose states may have types of their own."""
+        """Return the plan's precision under another optimizer, whose states may have their own dtypes."""
         return self.plan.policy_under(optimizer) if optimizer else self.policy
 
     def explain(self) -> tuple[Explanation, ...]:
-        """How the bytes of one accelerator come about: states by part, activations, runtime."""
+        """Return how the bytes of one accelerator come about: states by part, activations, runtime."""
         return explain_device(self.setup)
 
     @property
     def states_fit(self) -> Fits:
-        """Whether the model states alone fit."""
+        """Whether the model states, without anything else, fit."""
         if math.isnan(self.usable):
             return "unknown"
         return "fits" if float(self.device_memory.states) <= self.usable else "over"
 
 
 def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
-    """The plan at its longest as a setup under a layout, or several of them."""
+    """Return the plan at its longest as a setup under a layout, or several of them."""
     how, optimizer = plan.runtime_options, find_optimizer(plan.optimizer)
     written = written_with(plan.software, IMPLEMENTATIONS[how.implementation])
     return Setup(
@@ -185,7 +185,7 @@ def setup_of(plan: Plan, spec: TransformerSpec, layout: Layout) -> Setup:
 
 
 def check_trained(plan: Plan, layout: Layout) -> None:
-    """Raise `LayoutError` where a layout and what is trained cannot go together."""
+    """Raise `LayoutError` if a layout does not support what is trained."""
     if plan.runtime_options.in_backward and int(layout.micro_batches) > 1:
         rule = message("training.error.micro_batches")
         raise LayoutError("micro_batches", int(layout.micro_batches), rule, 1)
@@ -196,9 +196,9 @@ def check_trained(plan: Plan, layout: Layout) -> None:
 
 @cached("results_kept")
 def memory_estimate(plan: Plan) -> MemoryEstimate:
-    """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
+    """Return the peak memory per accelerator for the parameters and accelerators that a plan names.
 
-    Raises `LayoutError` for a layout that cannot be.
+    Raises `LayoutError` for an invalid layout.
     """
     parameters = float(plan.catalog_model.parameters) if plan.catalog_model else plan.parameters
     spec, own = spec_of(plan, parameters)
@@ -226,24 +226,25 @@ def _device_memory(setup: Setup) -> DeviceMemory:
 
 @cached("results_kept")
 def held_by_host(h: MemoryEstimate) -> HostMemory:
-    """What the plan holds in the host's memory for one accelerator."""
+    """Return the host memory that the plan needs per accelerator, in bytes."""
     return host_memory(h.setup)
 
 
 def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
-    """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
+    """Return the account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
     result = replace(h.layout, **layout)
     check(h.spec, result, h.plan.seq_len)
     return h.over_layouts(result)
 
 
 def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
-    """The account under each stage of ZeRO."""
+    """Return the account under each stage of ZeRO."""
     return [(stage, with_layout(h, zero=stage)) for stage in range(4)]
 
 
 def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, float]]:
-    """Return the account under no, selective, and full recomputation, and the FLOPs of a step over those without."""
+    """Return the memory under no, selective, and full recomputation, and the FLOPs of a step relative to no
+    recomputation."""
     layouts = {
         mode: replace(h.layout, recompute=int(mode)) for mode in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
     }
@@ -251,7 +252,7 @@ def checkpointing(h: MemoryEstimate) -> list[tuple[Recompute, DeviceMemory, floa
 
 
 def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
-    """The same plan under every optimizer, from the most states to the least."""
+    """Return the same plan under every optimizer, from the most states to the least."""
     estimates = [
         replace(
             h, optimizer=other, policy=h.policy_under(other), device_memory=h.over_layouts(h.layout, optimizer=other)
@@ -262,6 +263,6 @@ def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
 
 
 def under_each_policy(h: MemoryEstimate) -> list[MemoryEstimate]:
-    """The same plan under every named precision, after its own where it has none of these."""
+    """Return the same plan under every named precision, after its own where it has none of these."""
     named = [memory_estimate(replace(h.plan, policy=name)) for name in POLICIES]
     return named if h.plan.policy in POLICIES else [h, *named]

@@ -37,14 +37,11 @@ _SETTLED = 0.01
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fix:
-    """One change that fits.
+    """One change with which the plan fits.
 
-    texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  extra_flop:
-    FLOPs of a
-    step, over those without the change, less one.  extra_traffic: the same of the bytes that an accelerator sends
-    for each of
-    its tokens; NaN where it sent none.  extra_bubble: of the pipeline's wait, over the work, what comes on top.
-    device_memory: what it then holds.
+    texts: the plan's fields by id, as entered. saved: reduction of peak memory in bytes. extra_flop: relative change of
+    the FLOPs of a step. extra_traffic: relative change of the bytes that an accelerator sends per token; NaN if it sent
+    none. extra_bubble: added pipeline bubble, relative to compute. device_memory: memory after the change.
     """
 
     texts: Mapping[str, str]
@@ -72,7 +69,7 @@ _NAMED: Mapping[str, Mapping[str, int]] = {"rc": RECOMPUTES, "off": OFFLOADS}
 
 
 def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
-    """The values tried of each field that may change, by id; the plan's own first."""
+    """Return the values tried of each field that may change, by id; the plan's own first."""
     layout = h.layout
 
     def doubled(now: int, most: int) -> tuple[int, ...]:
@@ -106,7 +103,7 @@ def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
 
 
 def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
-    """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
+    """Return the layout with other values of fields by id, arrays of them too, on the same accelerators."""
     typed = own_layout(h.plan).micro_batches if h.plan.own_layout else 0
     laid = replace(h.layout, **{field: values[name] for name, field in _FIELDS.items() if name in values})
     count = whole_accelerators(h.plan.accelerators)
@@ -115,7 +112,7 @@ def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
 
 @cached("results_kept")
 def _search(plan: Plan) -> tuple[Fix, ...]:
-    """What fits, the cheapest first."""
+    """Return what fits, the cheapest first."""
     h = memory_estimate(plan)
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
@@ -163,19 +160,19 @@ def _search(plan: Plan) -> tuple[Fix, ...]:
 
 
 def _held_by_host(h: MemoryEstimate, layout: Layout) -> Any:
-    """Which layouts leave the host no more than it has."""
+    """Return which layouts leave the host no more than it has."""
     lacks = host_lacks(replace(h.setup, layout=layout), h.plan.device.node_size, h.plan.limits.host)
     return np.broadcast_to(np.less_equal(lacks, 0), np.shape(layout.offload))
 
 
 def _cost(h: MemoryEstimate, layout: Layout) -> StepCost:
-    """What a step costs; a plan that one node holds sends nothing over a network."""
+    """Return what a step costs; a plan that one node holds sends nothing over a network."""
     inside = h.layout.accelerators <= h.plan.device.node_size
     return step_cost(h.setup, layout, per_byte=INSIDE_FLOP_PER_BYTE if inside else FLOP_PER_BYTE)
 
 
 def _more(h: MemoryEstimate, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
-    """FLOPs of a step and bytes sent for each token over those of the plan, less one, the latter NaN where it sends
+    """Return FLOPs of a step and bytes sent for each token over those of the plan, less one, the latter NaN if it sends
     none; and the wait beyond the plan's."""
     now = _cost(h, h.layout)
     again = (1 + np.broadcast_to(cost.again, shape)) / (1 + float(now.again)) - 1
@@ -193,7 +190,7 @@ def _value(name: str, text: str) -> int:
 
 
 def fixed_plan(h: MemoryEstimate, fix: Fix) -> Plan:
-    """The plan of ``h`` with a change, as its own layout."""
+    """Return the plan of ``h`` with a change, as its custom layout."""
     values = {name: _value(name, text) for name, text in fix.texts.items()}
     layout = h.plan.layout if h.plan.own_layout else replace(h.layout, micro_batches=0)
     how = h.plan.runtime_options
@@ -213,46 +210,48 @@ def _misses(h: MemoryEstimate, fix: Fix) -> bool:
 
 
 def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
-    """Changes of the layout on the same accelerators that fit, those first that miss no limit of the plan, the cheapest
-    first; none of one that fits already and leaves free what it keeps.
+    """Return layout changes with which the plan fits on the same accelerators, the cheapest first.
 
-    Each changes other fields than those before it, or fewer.
+    Changes that miss no limit of the plan come first. Empty if the plan already fits with its memory headroom. Each
+    change sets other fields than those before it, or fewer.
     """
     return tuple(sorted(_search(h.plan), key=lambda fix: _misses(h, fix))) if h.lacks else ()
 
 
 def cheapest_fix(h: MemoryEstimate) -> Fix | None:
-    """The first of `fixes`."""
+    """Return the first of `fixes`."""
     found = _search(h.plan) if h.lacks else ()
     return next((fix for fix in found if not _misses(h, fix)), found[0] if found else None)
 
 
 @cached("results_kept")
 def on_host(h: MemoryEstimate, fix: Fix) -> float:
-    """Bytes of the host's memory for one accelerator that a plan takes with the change."""
+    """Return the bytes of the host's memory for one accelerator that a plan takes with the change."""
     layout = _changed(h, {name: _value(name, text) for name, text in fix.texts.items()})
     return host_memory(replace(h.setup, layout=layout)).total
 
 
 @cached("results_kept")
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
-    """What would just leave free what the plan keeps, with all else as it is: micro-batch, sequence length and layers;
-    0 where nothing does."""
+    """Return the largest micro-batch, sequence length, and number of layers that meet the memory headroom, one at a
+    time.
+
+    Everything else is unchanged. 0 if no value meets it.
+    """
     return largest_micro_batch(h.roomy), largest_seq_len(h.roomy), most_layers(h.roomy)
 
 
 def fewest_accelerators(h: MemoryEstimate) -> int | None:
-    """The fewest accelerators on which the plan fits and leaves free what it keeps; None where it does already, or no
-    number of them is enough."""
+    """Return the fewest accelerators on which the plan fits with its memory headroom; None if it already fits, or never
+    does."""
     return fewest_that_hold(h.plan) if h.lacks else None
 
 
 @cached("results_kept")
 def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
-    """Accelerators of the same maker that hold the plan as it is with as much free as it keeps, the one with the least
-    memory first.
+    """Return accelerators of the same vendor on which the unchanged plan fits with its headroom, by increasing memory.
 
-    One stands for all of as much memory: the first of the catalogue.
+    Of accelerators with the same memory, only the first in the catalog is returned.
     """
     result = [
         accelerator

@@ -44,8 +44,10 @@ def repeated_runs(a: PlanEstimate) -> tuple[PublishedRun, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SimilarRun:
-    """A published run, and what the plan would come to at its share of the steps: ``value`` in the unit of what was
-    found, mfu over all hours. similarity: how near it is to the plan, and in what.
+    """Published run, and the plan's result at its run efficiency.
+
+    value: the solved quantity, in its unit. mfu: end-to-end MFU. similarity: how near the run is to the plan, and in
+    what.
     """
 
     run: PublishedRun
@@ -55,7 +57,7 @@ class SimilarRun:
 
 
 def run_features(a: PlanEstimate) -> RunFeatures:
-    """What published runs are compared with a plan by."""
+    """Return what published runs are compared with a plan by."""
     m = a.middle
     mixture = bool(a.model and a.model.mixture)
     width = WIDTHS.get(a.dtype, "16-bit")
@@ -64,7 +66,7 @@ def run_features(a: PlanEstimate) -> RunFeatures:
 
 @cached("results_kept")
 def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
-    """The plan's steps at the share that each of the nearest runs reached of its own, the nearest first."""
+    """Return the plan's results at the run efficiencies of the nearest published runs, the nearest first."""
     shares = {run.evidence: run.share for run in run_shares(a.terms.has_step_estimate)}
     steps = a.layout_mfu
     runs: list[SimilarRun] = []
@@ -75,7 +77,10 @@ def similar_runs(a: PlanEstimate, most: int = 12) -> tuple[SimilarRun, ...]:
 
 
 def at_mfu(a: PlanEstimate, mfu: float) -> float:
-    """What was found, at another MFU over all hours: tokens and parameters rise with it, time and accelerators fall."""
+    """Return the solved quantity at another end-to-end MFU.
+
+    Tokens and parameters rise with the MFU, and time and accelerators fall.
+    """
     if a.find == "MFU":
         return mfu
     ratio = mfu / a.middle.mfu

@@ -46,30 +46,31 @@ FINE_TUNING_BATCH = "64 sequences"
 
 
 def begun_batch(text: str, *, everything: bool) -> str:
-    """The batch once a plan goes over to training everything, or a part of a model: the one that such plans begin with
-    in the place of the one that the others begin with, else ``text``."""
+    """Return the batch once a plan goes over to training everything, or a part of a model: the one that such plans
+    begin with in the place of the one that the others begin with, else ``text``."""
     before, after = (FINE_TUNING_BATCH, PRE_TRAINING_BATCH) if everything else (PRE_TRAINING_BATCH, FINE_TUNING_BATCH)
     return after if text == before else text
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A global batch as typed: so many sequences, or about so many tokens."""
+    """Global batch as entered: a number of sequences, or an approximate number of tokens."""
 
     size: float = 16e6
     in_tokens: bool = True
 
     def target(self, seq_len: int) -> float:
-        """Sequences of a step as asked for, which need not be whole."""
+        """Return the sequences per step that were entered, which may be fractional."""
         return max(1.0, self.size / seq_len) if self.in_tokens else self.size
 
     def sequences(self, seq_len: int) -> int:
-        """About as many, whole."""
+        """Return the sequences per step, rounded to a whole number."""
         return round(self.target(seq_len))
 
 
 def parse_batch(text: str) -> Batch:
-    """A batch as typed: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of sequences.
+    """Return a batch as entered: ``2,048``, ``2,048 sequences``, ``16M tokens`` or ``16M``: no step has millions of
+    sequences.
 
     Raises `QuantityError` with an example.
     """
@@ -87,7 +88,8 @@ def parse_batch(text: str) -> Batch:
 
 
 def parse_range(text: str) -> Range | None:
-    """What a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError` otherwise."""
+    """Return what a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError`
+    otherwise."""
     cleaned = " ".join(text.replace("≤", "up to ").replace("–", "-").split()).lower()
     if cleaned in ("", "any"):
         return None
@@ -154,7 +156,7 @@ class Within:
 
 
 def parse_mfu(text: str) -> Interval | None:
-    """A typed MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
+    """Return an entered MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -175,7 +177,7 @@ def _in_percent(share: str) -> bool:
 
 
 def parse_within(text: str) -> Within:
-    """The bound of a question as typed: a duration such as ``90 days``, or money such as ``$5M``.
+    """Return the bound of a question as entered: a duration such as ``90 days``, or money such as ``$5M``.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -197,7 +199,7 @@ _PRICES = re.compile(r"\s*[-–](?!hour|h\b)\s*|\s+to\s+", re.IGNORECASE)
 
 
 def parse_price(text: str) -> tuple[float, float]:
-    """A price per accelerator-hour as typed: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
+    """Return a price per accelerator-hour as entered: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
 
     Raises `QuantityError` with an example otherwise.
     """
@@ -209,7 +211,7 @@ def parse_price(text: str) -> tuple[float, float]:
 
 
 def whole_accelerators(count: float) -> int:
-    """Accelerators come whole: the fewest that are no fewer than ``count``, and one at least."""
+    """Return ``count`` rounded up to whole accelerators, at least one."""
     return max(1, math.ceil(count - 1e-9))
 
 
@@ -219,8 +221,10 @@ def _own(shape: str) -> CatalogModel:
 
 
 def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
-    """The model of this name, or of an own shape that was read; None where no layers are known, or parameters are asked
-    for."""
+    """Return the model of this name, or of a custom shape.
+
+    None if no layers are known, or if the plan solves for parameters.
+    """
     if find == "parameters" or model == TYPED:
         return None
     if model == OWN_SHAPE:
@@ -230,8 +234,11 @@ def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What energy and carbon depend on. draw: share of the accelerators' own power limits; None takes the published
-    share of their nodes'. grid: kg of CO₂ per kWh."""
+    """Inputs of energy and carbon.
+
+    draw: average power as a share of the accelerators' power limits; None uses the published share of their nodes' peak
+    power. grid: kg of CO₂ per kWh.
+    """
 
     draw: float | None = None
     pue: float = USUAL_PUE
@@ -244,7 +251,7 @@ CERTAINTIES = {"P50": 0.5, "P75": 0.75, "P90": 0.9}
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """What a plan has to keep to; NaN where there is no limit.
+    """What a plan has to keep to; NaN if there is no limit.
 
     days: on the wall. dollars: of rent. watts: of the building, at once. host: bytes of a node's host. free: share of
     an accelerator's memory. certainty: one of `CERTAINTIES`.
@@ -259,7 +266,7 @@ class PlanLimits:
 
     @property
     def level(self) -> float:
-        """Share of a range that has to keep a limit."""
+        """Share of a range that has to meet a limit."""
         return CERTAINTIES[self.certainty]
 
     @property
@@ -270,12 +277,13 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
-    """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
+    """Memory options besides the layout: the implementation of layers and loss, and what the runtime needs.
 
-    implementation: by name, as `core.training` has them. chunks: pieces of the loss. runtime_bytes: of its own.
-    slack: share that the allocator holds beyond the tensors. in_backward: each tensor is updated as its gradient
-    comes. paged: optimizer state may move to the host. offload_activations: what layers keep waits there. display:
-    bytes that a desktop takes. kernel: of attention, by name; the software's usual one where it is empty.
+    implementation: by name, as in `core.training`. chunks: loss chunks. runtime_bytes: bytes of the runtime itself.
+    slack: fraction that the allocator reserves beyond the tensors. in_backward: whether each tensor is updated as soon
+    as its gradient is computed. paged: whether optimizer state may move to the host. offload_activations: whether saved
+    activations are stored in host memory. display: bytes that a desktop uses. kernel: attention kernel by name; empty
+    for the default.
     """
 
     implementation: str = FUSED.id
@@ -292,7 +300,7 @@ class RuntimeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens of a data set's examples: their mean, 0 where they are packed to the sequence length, and the longest, 0
+    """Tokens of a data set's examples: their mean, 0 if they are packed to the sequence length, and the longest, 0
     where that is the sequence length."""
 
     mean: int = 0
@@ -305,23 +313,20 @@ NOT_MEASURED = math.nan
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that is asked of a run; the field that ``find`` names is not looked at.
+    """Everything that is asked of a run. The field that ``find`` names is ignored.
 
-    model: a name of the catalogue, `TYPED` or `OWN_SHAPE`. shape: the text of an own shape, empty until one is read.
-    parameters: those typed.
-    mfu: None takes what published runs lead one to expect. mfu_kind: what a typed MFU is of. prices: dollars per
-    accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy: of the model states, by name, as `core.training` has them; own_policy: the types of `OWN_POLICY`.
-    layout: one's own, all but its data-parallel degree, which is what the accelerators leave; micro-batches of 0 are
-    those that the batch leaves. own_layout: whether the plan has it; else it has the fastest that is found.
-    software: that trains, by name, as `core.step_time.running` has it; tuned_by: whom, as there.
-    network: bytes per second that one accelerator has between nodes, one way; per_node: accelerators of a node; None
-    takes the usual ones.
-    batch, constraints: what the fastest layout keeps to.
-    measured: rates of the accelerator; whether and where they count, `core.planning.layout` decides.
-    own_runs: that the same people trained before. maturity: one of `MATURITIES`.
-    within: the bound in the question. limits: what the answer is held against, and does not depend on.
-    trained: what of the model is. lengths: of the examples that it is trained on.
+    model: a name of the catalog, `TYPED` or `OWN_SHAPE`. shape: the text of a custom shape, empty until one is read.
+    parameters: the entered count. mfu: None for the MFU that published runs predict. mfu_kind: what an entered MFU
+    refers to. prices: dollars per accelerator-hour, low and high; None for the catalog's. attention: how the count by
+    layer counts it. optimizer, policy: of the model states, by name, as in `core.training`; own_policy: the dtypes of
+    `OWN_POLICY`. layout: the custom layout without its data-parallel degree, which follows from the accelerators;
+    micro-batches of 0 follow from the batch. own_layout: whether the plan uses it; otherwise it uses the fastest one.
+    software: training software by name, as in `core.step_time.running`; tuned_by: its tuning level. network: bytes per
+    second of one accelerator between nodes, one way; per_node: accelerators per node; None for the defaults. batch,
+    constraints: constraints on the fastest layout. measured: rates of the accelerator; `core.planning.layout` decides
+    whether and where they are used. own_runs: earlier runs of the same team. maturity: one of `MATURITIES`. within: the
+    limit of the question. limits: limits that the result is compared with and does not depend on. trained: which part
+    of the model is trained. lengths: of its examples.
     """
 
     find: Find = "time"
@@ -373,14 +378,14 @@ class Plan:
 
     @property
     def device(self) -> Accelerator:
-        """The accelerator, in nodes of as many as the plan says."""
+        """The accelerator, with the node size that the plan sets."""
         if self.per_node is None:
             return find_accelerator(self.accelerator)
         return find_in_nodes(self.accelerator, self.per_node)
 
     @property
     def typed_mfu(self) -> Interval | None:
-        """The MFU as typed; None where it is asked for, or where steps and published runs say it."""
+        """The MFU as entered; None if the plan solves for it or predicts it."""
         return None if self.find == "MFU" else self.mfu
 
     @property
@@ -390,7 +395,7 @@ class Plan:
 
     @property
     def mfu_is_of_steps(self) -> bool:
-        """Whether the MFU is typed, and of the steps alone."""
+        """Whether the MFU is entered, and in steady state."""
         return self.typed_mfu is not None and self.mfu_kind == "steady steps"
 
     @property
@@ -411,35 +416,35 @@ class Plan:
 
     @property
     def catalog_model(self) -> CatalogModel | None:
-        """The model whose layers are known; None where only a number of parameters is, or is asked for."""
+        """The model if its layers are known; None for a parameter count, or if the plan solves for parameters."""
         return known_model(self.find, self.model, self.shape)
 
     @property
     def lacks_model(self) -> bool:
-        """Whether it is of an own shape, and none has been read."""
+        """Whether the plan uses a custom config.json that has not been read."""
         return self.model == OWN_SHAPE and not self.shape and self.find != "parameters"
 
     def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
-        """The precision of the model states under an optimizer, such as the plan's own."""
+        """Return the precision of the model states under an optimizer, such as the plan's own."""
         return self.own_policy.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
 
     @property
     def peak_dtype(self) -> str:
-        """The dtype whose dense peak counts: the one asked for where the accelerator has it."""
+        """The dtype whose dense peak MFU refers to: the selected one if the accelerator has it."""
         return self.device.usable(self.dtype)
 
     @property
     def price_range(self) -> tuple[float, float]:
-        """Dollars per accelerator-hour, NaN where unknown."""
+        """Dollars per accelerator-hour, NaN if unknown."""
         return self.prices or (self.device.price_low, self.device.price_high)
 
     @property
     def owned(self) -> bool:
-        """Whether its accelerators are owned: a price of 0, so that no rent is counted, and none compared."""
+        """Whether the accelerators are owned (a price of 0), so that there is no rent to count or compare."""
         return self.price_range[1] == 0
 
     def on_accelerator(self, accelerator: str) -> Plan:
-        """Return the plan on another accelerator, without what was entered for its own."""
+        """Return the plan on another accelerator, without values that were entered for the current one."""
         if accelerator == self.accelerator:
             return self
         return replace(self, accelerator=accelerator, prices=None, network=None, per_node=None, maturity=BY_AGE)

@@ -23,11 +23,11 @@ Limited: TypeAlias = Literal["deadline", "money", "power", "host", "memory"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One limit of a plan, and what the plan comes to.
+    """One limit of a plan, and the plan's value, in days, dollars, W, or bytes.
 
-    In days, dollars, watts or bytes held. value: at the probability that has to hold. met: None where unknown.
-    probability: that it is kept; NaN where it is known for certain, or not at all. capacity: that of an accelerator's
-    memory, of which the limit leaves a part free; NaN for every other limit.
+    value: at the required confidence. met: None if unknown. probability: chance of meeting the limit; NaN if the value
+    has no range or is unknown. capacity: memory capacity of the accelerator, from which the limit reserves the
+    headroom; NaN for other limits.
     """
 
     id: Limited
@@ -39,12 +39,12 @@ class Check:
 
     @property
     def over(self) -> float:
-        """How far beyond the limit; negative where something is left."""
+        """Amount by which the value exceeds the limit; negative if it stays below."""
         return self.value - self.limit
 
 
 def checks(a: PlanEstimate, memory: MemoryEstimate | None) -> tuple[Check, ...]:
-    """Every limit of the plan of ``a``. memory: what its fullest accelerator holds; None where it has no layout."""
+    """Return every limit of the plan of ``a``. memory: peak memory per accelerator; None without a layout."""
     limits, a = a.plan.limits, a.on_found_accelerators
     every = (
         _check(a, "deadline", limits.days, a.range_of("days")),
@@ -60,7 +60,7 @@ MEMORY_UNKNOWN = Check("memory", math.nan, math.nan, None, math.nan)
 
 
 def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
-    """Every limit of the plan of ``a``, that of memory among them, which is unknown where the plan has no layout."""
+    """Return every limit of the plan of ``a``, including memory, which is unknown without a layout."""
     try:
         return checks(a, a.memory)
     except LayoutError:
@@ -69,7 +69,7 @@ def all_checks(a: PlanEstimate) -> tuple[Check, ...]:
 
 @cached("results_kept")
 def missed_limits(plan: Plan) -> tuple[Check, ...]:
-    """The limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
+    """Return the limits that a plan is known to miss. Raises `LayoutError` and `BudgetError` where it has no answer."""
     limits = plan.limits
     if all(map(math.isnan, (limits.days, limits.dollars, limits.watts))):  # which memory does not depend on
         memory = memory_estimate(plan)
@@ -89,7 +89,7 @@ def _check(a: PlanEstimate, id: Limited, limit: float, value: Interval) -> Check
 
 
 def check_of(id: Limited, limit: float, value: Interval, level: float) -> Check:
-    """Whether a range keeps a limit. level: the share of it that has to."""
+    """Return whether a range meets a limit. level: the share of the range that has to meet it."""
     if not value.known:
         return Check(id, limit, math.nan, None, math.nan)
     reached = value.quantile(level)
@@ -114,20 +114,20 @@ _ROUNDING = 1e-9
 
 
 def keeps_limit(value: float, limit: float) -> bool:
-    """Whether a value keeps a limit, beyond rounding."""
+    """Return whether a value meets a limit, beyond rounding."""
     return value <= limit * (1 + _ROUNDING)
 
 
 def all_met(every: Sequence[Check]) -> bool | None:
-    """Whether all limits are kept; None where one is unknown and none is missed."""
+    """Return whether all limits are met; None if one is unknown and none is missed."""
     if any(check.met is False for check in every):
         return False
     return None if any(check.met is None for check in every) else True
 
 
 def changed_to_keep(a: PlanEstimate, check: Check) -> PlanEstimate | None:
-    """The plan changed in one thing so that it keeps a limit that it misses, nothing else looked at: in more
-    accelerators for a deadline, in fewer for power, in fewer tokens for money. None where no such change does."""
+    """Return the plan changed in one thing so that it meets a limit that it misses, nothing else looked at: in more
+    accelerators for a deadline, in fewer for power, in fewer tokens for money. None if no such change does."""
     plan, most = _with_limit(a.plan, check), check.limit
     if check.met is not False or plan.find != "time" or not math.isfinite(check.value):
         return None
@@ -147,7 +147,7 @@ def changed_to_keep(a: PlanEstimate, check: Check) -> PlanEstimate | None:
 
 
 def _in_time(plan: Plan, days: float, guess: float) -> PlanEstimate | None:
-    """The plan on the fewest accelerators that take so many days; None where none do."""
+    """Return the plan on the fewest accelerators that take so many days; None if none do."""
     size, place = allocations(plan)
 
     def excess(at: int) -> float:
@@ -161,7 +161,7 @@ def _in_time(plan: Plan, days: float, guess: float) -> PlanEstimate | None:
 
 
 def _with_limit(plan: Plan, check: Check) -> Plan:
-    """The plan with the limit of ``check``, which may be that of a whole calendar."""
+    """Return the plan with the limit of ``check``, which may be that of a whole calendar."""
     names = {"deadline": "days", "money": "dollars", "power": "watts"}
     return replace(plan, limits=replace(plan.limits, **{names[check.id]: check.limit})) if check.id in names else plan
 
@@ -174,13 +174,15 @@ _DOUBTFUL = 0.75
 
 
 def doubtful(check: Check) -> bool:
-    """Whether a deadline is kept, but can well be missed."""
+    """Return whether a deadline is met, but with a low chance."""
     return check.id == "deadline" and check.met is True and check.probability < _DOUBTFUL
 
 
 def surer_of_deadline(a: PlanEstimate, check: Check) -> tuple[PlanEstimate, PlanEstimate] | None:
-    """For a deadline that is kept but can well be missed: the plan held to `SURE`, and the same on as many accelerators
-    as that takes. None for any other limit, and where no number is enough."""
+    """Return the plan at confidence `SURE`, and the same on as many accelerators as its doubtful deadline then needs.
+
+    None for other limits, and if no number of accelerators is enough.
+    """
     if not doubtful(check):
         return None
     plan = _with_limit(a.on_found_accelerators.plan, check)
@@ -194,7 +196,7 @@ class WayToMeet:
     """What would meet a limit that a plan misses, or a deadline that it may well miss.
 
     changed: the plan with more accelerators, with the tokens that the budget pays for, or with the accelerators that
-    the power limit allows; None where no number of accelerators meets a deadline. misses: other limits that it misses;
+    the power limit allows; None if no number of accelerators meets a deadline. misses: other limits that it misses;
     risks: others that it is less likely to meet.
     """
 
@@ -207,16 +209,18 @@ class WayToMeet:
 
 
 def ways_to_meet(a: PlanEstimate, every: Sequence[Check]) -> tuple[WayToMeet, ...]:
-    """For each limit of ``every`` that is missed the plan nearest to ``a`` that meets it; for a deadline that can well
-    be missed, the plan that is sure of it."""
+    """Return, for each missed limit of ``every``, the plan nearest to ``a`` that meets it.
+
+    For a deadline that is met with a low chance, return a plan that meets it with confidence.
+    """
     found = (_way_to_meet(a, check) for check in every)
     return tuple(way for way in found if way)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReport:
-    """The limits of a plan with an answer, and what would meet those that it misses. entered: whether any limit was
-    entered; else that of memory is the only one."""
+    """Limits of a plan, and plans that meet the missed ones. entered: whether the user entered any limit besides
+    memory."""
 
     checks: tuple[Check, ...]
     ways: tuple[WayToMeet, ...]
@@ -224,7 +228,7 @@ class LimitReport:
 
 
 def limit_report(a: PlanEstimate) -> LimitReport:
-    """Check every limit of the plan of ``a``, and find what would meet those that it misses."""
+    """Check every limit of the plan of ``a``, and find plans that meet the missed ones."""
     every, entered = all_checks(a), a.plan.limits.has_limits
     return LimitReport(every, ways_to_meet(a, every) if entered else (), entered)
 
@@ -248,6 +252,6 @@ def _way_to_meet(a: PlanEstimate, check: Check) -> WayToMeet | None:
 
 
 def _missed_beside(a: PlanEstimate, check: Check) -> tuple[Check, ...]:
-    """The limits that a plan misses, other than ``check``."""
+    """Return the limits that a plan misses, other than ``check``."""
     every = all_checks(a) if a.plan.limits.has_limits else ()
     return tuple(other for other in every if other.met is False and other.id != check.id)

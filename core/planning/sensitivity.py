@@ -46,7 +46,7 @@ def plan_as_answered(a: PlanEstimate) -> Plan:
 
 @cached("results_kept")
 def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
-    """Return days and dollars of a plan solved for time, as each input runs over its range.
+    """Return the days and dollars of a plan solved for time, as each input runs over its range.
 
     The MFU runs over the range of its answer and of published runs, the price over its own range, and the rest by
     ``share`` down and up. Another size of a dense model is one of unknown layers; a mixture has none. An input with an
@@ -96,7 +96,7 @@ class ClusterResult:
 
 
 def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
-    """Return the plan on clusters from an eighth to eight times as large, with the same batch, if it fits there."""
+    """Return the plan on clusters from an eighth to eight times the size, with the same batch, where it fits."""
     here, node, most = whole_accelerators(plan.accelerators), plan.device.node_size, limit("accelerators")
     sizes = {here}
     for step in range(-_OCTAVES * _EACH, _OCTAVES * _EACH + 1):
@@ -108,8 +108,10 @@ def cluster_results(plan: Plan) -> tuple[ClusterResult, ...]:
 
 @cached("results_kept")
 def next_better(plan: Plan) -> tuple[int, float] | None:
-    """Return the fewest accelerators, in whole nodes, that train the plan at least 2% faster, and by what share; None
-    if no number does."""
+    """Return the fewest accelerators, in whole nodes, with which the run is at least 2% faster, and by what share.
+
+    None if there are no such accelerators.
+    """
     here, node, most = _on(plan, whole_accelerators(plan.accelerators)), plan.device.node_size, limit("accelerators")
     if here is None:
         return None
@@ -147,5 +149,5 @@ def layout_texts(layout: Layout) -> dict[str, str]:
 
 
 def made_own(plan: Plan, layout: Layout) -> dict[str, str]:
-    """Return the texts that make the plan's layout a custom one, so that parts of it can be changed."""
+    """Return the texts that turn the plan's layout into a custom one, so that its parts can be changed."""
     return {} if plan.own_layout else layout_texts(layout)

@@ -69,7 +69,7 @@ _ROUNDED_UP = 1 + 1e-12
 
 
 def untrainable(plan: Plan) -> BudgetError | None:
-    """Why what a plan trains cannot be trained; None where it can be, or the model's layers are not known."""
+    """Return why what a plan trains cannot be trained; None if it can be, or the model's layers are not known."""
     if plan.trained.everything:
         return None
     try:
@@ -82,9 +82,9 @@ def untrainable(plan: Plan) -> BudgetError | None:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """All that a plan's hours follow from, with any parameters, those that work on each token, and accelerators.
+    """Inputs of a plan's hours, for any number of active parameters and accelerators.
 
-    model: whose layers are counted; None where only parameters are known.
+    model: the model whose layers are counted; None if only a parameter count is known.
     """
 
     plan: Plan
@@ -97,19 +97,19 @@ class Terms:
 
     @property
     def peak_ratio(self) -> float:
-        """16-bit peak over the peak that counts, 1 where products are no narrower."""
+        """16-bit peak over the peak that counts, 1 if products are no narrower."""
         return min(1.0, peak_16bit(self.plan.accelerator) / self.peak) if self.plan.peak_dtype in WIDTHS else 1.0
 
     @cached_property
     def has_step_estimate(self) -> bool:
-        """Whether the time of a step can be estimated; else the best matmul stands for it."""
+        """Whether the step time can be estimated; otherwise the best matmul rate is used instead."""
         if self.model and not self.model.laid_out:
             return False
         return estimable_request(self.plan) is not None
 
     @cached_property
     def work_share(self) -> float:
-        """FLOPs of a step over those of one that trains everything; 1 where what the plan trains cannot be."""
+        """FLOPs of a step divided by those of full training; 1 if this model cannot be partly trained."""
         if not self.plan.trained.everything:
             with suppress(BudgetError, LayoutError, SpecError):
                 request = search_request(self.plan)
@@ -117,31 +117,31 @@ class Terms:
         return 1.0
 
     def stored(self, parameters: float) -> float:
-        """Parameters that are stored, all experts included, where ``parameters`` work on each token."""
+        """Return the stored parameters, all experts included, for a number of active ``parameters``."""
         return parameters * (self.model.parameters / self.model.active) if self.model else parameters
 
     def found(self, parameters: float, count: float) -> FoundLayout | None:
-        """The layout that trains so many parameters on so many accelerators; None where no step is timed, or no layout
-        keeps to the constraints."""
+        """Return the layout for these parameters and accelerators; None if no step is timed, or no layout meets the
+        constraints."""
         if not self.has_step_estimate:
             return None
         return found_layout(resolved_plan(self.plan, max(1.0, self.stored(parameters)), count))
 
     def interruptions(self, parameters: float, count: float) -> Interruptions:
-        """What checkpoints, failures and restarts leave of the time of the accelerators that take part."""
+        """Return what checkpoints, failures and restarts leave of the time of the accelerators that take part."""
         size = float(plan_checkpoint(self.plan).of(self.stored(parameters)))
         return interruptions(self._busy(parameters, count, size), size, self.plan.reliability)
 
     def _busy(self, parameters: float, count: float, checkpoint: float) -> float:
-        """Accelerators that take part: those of the layout, or as many as failures leave of use; all where the MFU is
-        typed."""
+        """Return accelerators that take part: those of the layout, or as many as failures leave of use; all where the
+        MFU is entered."""
         if not self.plan.expects_mfu:
             return count
         found = self.found(parameters, count)
         return found.busy if found else min(count, most_useful(checkpoint, self.plan.reliability))
 
     def steps_mfu_by_6n(self, parameters: float, count: float) -> float:
-        """MFU of the steps alone, by 6 N; 0 where no layout fits that days would follow from."""
+        """Return steady-state MFU, by 6 N; 0 if no layout fits that days would follow from."""
         found = self.found(parameters, count)
         if found is None and not (self.has_step_estimate and self.plan.expects_mfu):
             size = float(plan_checkpoint(self.plan).of(self.stored(parameters)))
@@ -153,15 +153,15 @@ class Terms:
         return 6 * parameters * self.work_share * found.tokens_per_second / (count * self.peak)
 
     def whole_mfu_by_6n(self, parameters: float, count: float) -> Array:
-        """MFU over all hours, by 6 N, at the low end, the middle and the high end of what published runs reach of their
-        steps; none of them above the best matmul."""
+        """Return end-to-end MFU, by 6 N, at the low end, the middle and the high end of what published runs reach of
+        their steps; none of them above the best matmul."""
         goodput = float(self.interruptions(parameters, count).goodput)
         whole = self.steps_mfu_by_6n(parameters, count) * goodput * self.shares.ends
         return np.minimum(whole, ceiling_of(self.plan.device, self.plan.peak_dtype))
 
     @cached_property
     def shares(self) -> Shares:
-        """What published runs, and the plan's own, reach of their steps."""
+        """Run efficiencies of published runs and of the plan's custom runs."""
         own = [self._own_share(run) for run in self.plan.own_runs]
         return published_shares(self.has_step_estimate, self.new_hardware).given(own)
 
@@ -172,8 +172,8 @@ class Terms:
         return is_new(self.plan.accelerator) if maturity == BY_AGE else maturity == FIRST_RUN
 
     def _own_share(self, run: OwnRun) -> float:
-        """The share of its steps that a run of one's own reached without failures: steps of the plan's model where
-        that is as large, else of a stand-in, with the plan's batch and software."""
+        """Return the share of its steps that a run of one's own reached without failures: steps of the plan's model
+        where that is as large, else of a stand-in, with the plan's batch and software."""
         plan, model = self.plan, self.model
         same_model = model is not None and abs(model.active / run.parameters - 1) < _SAME_SIZE
         its_plan = replace(
@@ -203,26 +203,27 @@ class Terms:
         return self.plan.find != "time" and self.plan.within.in_money
 
     def per_parameter(self, parameters: float) -> float:
-        """FLOPs of a token for each parameter: of those products that are computed."""
+        """Return the training FLOPs per token and parameter, counting only the matmuls that run."""
         return float(self.token_work.per_parameter(parameters)) * self.work_share
 
     def _by_counted(self, mfu: float, parameters: float) -> float:
-        """An MFU by 6 N as one of all FLOPs that are counted. Where no step is timed it is taken to hold for these."""
+        """Return an MFU by 6 N as one of all FLOPs that are counted. Where no step is timed it is taken to hold for
+        these."""
         if not (self.has_step_estimate and self.token_work.long):
             return mfu
         return mfu * float(self.token_work.per_parameter(parameters)) / 6
 
     def expected(self, parameters: float, accelerators: float) -> tuple[float, ...]:
-        """MFU over all hours that steps and published runs lead one to expect, at each end."""
+        """Return end-to-end MFU that steps and published runs lead one to expect, at each end."""
         ends = self.whole_mfu_by_6n(parameters, accelerators).tolist()
         return tuple(self._by_counted(mfu, parameters) for mfu in ends)
 
     def layout_mfu(self, parameters: float, accelerators: float) -> float:
-        """MFU of the steps alone, of the plan's layout."""
+        """Return steady-state MFU, of the plan's layout."""
         return self._by_counted(self.steps_mfu_by_6n(parameters, accelerators), parameters)
 
     def mfu(self, parameters: float, accelerators: float, end: int) -> float:
-        """MFU over all hours at one end."""
+        """Return end-to-end MFU at one end."""
         if self.plan.typed_mfu is None:
             return self.expected(parameters, accelerators)[end]
         share = self.typed_mfu(end)
@@ -232,12 +233,12 @@ class Terms:
         return share
 
     def typed_mfu(self, end: int) -> float:
-        """The MFU as typed, at one end; NaN where none is."""
+        """Return the MFU as entered, at one end; NaN if none is."""
         typed = self.plan.typed_mfu
         return (typed.low, typed.mid, typed.high)[end] if typed else math.nan
 
     def hours(self, run: SolvedRun) -> float:
-        """Accelerator-hours of a run at the MFU that it has; infinite where that is 0."""
+        """Return the accelerator-hours of a run at the MFU that it has; infinite if that is 0."""
         per_token = flop_of_a_token.over(per_parameter=self.per_parameter(run.parameters), parameters=run.parameters)
         flop = flop_of_a_run.over(per_token=per_token, tokens=run.tokens)
         mfu = self.mfu(run.parameters, run.accelerators, run.end)
@@ -249,10 +250,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class SolvedRun:
-    """A run at one end of its range; what is asked for is found in it.
+    """Run at one end of its range, with the solved quantity filled in.
 
-    parameters: those that work on each token. mfu: over all hours. price: dollars per accelerator-hour. allowed_days,
-    allowed_dollars: what the run may take at most, NaN where nothing is said.
+    parameters: active parameters. mfu: end-to-end MFU. price: dollars per accelerator-hour. allowed_days,
+    allowed_dollars: limits of the question, NaN without one.
     """
 
     end: int
@@ -273,7 +274,7 @@ class SolvedRun:
 
 
 def solve(terms: Terms, end: int) -> SolvedRun:
-    """The run that a plan asks for at one end of its range, with what is asked for filled in."""
+    """Return the run at one end of its range, with the quantity that the plan solves for."""
     plan, model = terms.plan, terms.model
     run = SolvedRun(
         end=end,
@@ -302,16 +303,17 @@ def solve(terms: Terms, end: int) -> SolvedRun:
 
 
 def prices_of(plan: Plan) -> tuple[float, float, float]:
-    """Dollars per accelerator-hour at each end: the middle of the range, and at its ends the price that goes with
-    them, since money buys least at the highest."""
+    """Return dollars per accelerator-hour at each end: the middle of the range, and at its ends the price that goes
+    with them, since money buys least at the highest."""
     low, high = plan.price_range
     return high, (low + high) / 2, low
 
 
 def allocation_unit(plan: Plan, needed: float) -> int:
-    """How many accelerators come at a time where so many are needed: whole nodes, single ones inside of the first.
+    """Return the step by which the number of accelerators grows: whole nodes, or single ones inside the first node.
 
-    Under one's own layout copies of the model, of which no part is of use; in whole nodes where one divides the other.
+    In a custom layout, it is a model replica, because part of a replica is of no use; whole nodes if one divides the
+    other.
     """
     node, copy = plan.device.node_size, copy_size(plan)
     if needed <= node:
@@ -320,8 +322,10 @@ def allocation_unit(plan: Plan, needed: float) -> int:
 
 
 def allocations(plan: Plan) -> tuple[Callable[[int], float], Callable[[float], int]]:
-    """The numbers of accelerators that come together, from the fewest: what stands at a place from 1 on, and where a
-    number stands."""
+    """Return the possible numbers of accelerators, from the fewest, as two functions.
+
+    The first maps a place, from 1 on, to a number, and the second maps a number to its place.
+    """
     node, few, many = plan.device.node_size, allocation_unit(plan, 1), allocation_unit(plan, math.inf)
     small = node // few
 
@@ -335,7 +339,7 @@ def allocations(plan: Plan) -> tuple[Callable[[int], float], Callable[[float], i
 
 
 def _accelerators(terms: Terms, run: SolvedRun) -> float:
-    """The fewest accelerators, in whole units, that keep the days; infinite where none do."""
+    """Return the fewest accelerators, in whole units, that keep the days; infinite if none do."""
     size, place = allocations(terms.plan)
 
     def excess(at: int) -> float:
@@ -346,7 +350,7 @@ def _accelerators(terms: Terms, run: SolvedRun) -> float:
 
 
 def _parameters(terms: Terms, run: SolvedRun) -> float:
-    """The most parameters that take no more hours than there are."""
+    """Return the most parameters that take no more hours than there are."""
 
     def load(parameters: float) -> float:
         return terms.hours(replace(run, parameters=parameters)) / run.allowed_hours
@@ -356,8 +360,10 @@ def _parameters(terms: Terms, run: SolvedRun) -> float:
 
 
 def largest_size(load: Callable[[float], float], guess: float, most: float) -> float:
-    """The largest size, of four digits, whose ``load``, which grows with it, is no more than 1; 0 where there is none,
-    infinite where even ``most`` is not too large."""
+    """Return the largest size, of four digits, at which ``load`` is at most 1. ``load`` must grow with the size.
+
+    0 if there is none, infinite if even ``most`` is not too large.
+    """
     over = first_place(
         lambda at: _ROUNDED_UP / load(_size(at - 1)),
         guess,
@@ -382,7 +388,7 @@ def _place(size: float) -> int:
 
 
 def rounded_down(size: float) -> float:
-    """A size of 1 or more as one types it, of four digits."""
+    """Return a size of 1 or more as one types it, of four digits."""
     return _size(_place(size))
 
 
@@ -393,11 +399,10 @@ def first_place(
     size: Callable[[int], float] = float,
     place: Callable[[float], int] = int,
 ) -> int | None:
-    """The first place from 1 on where ``excess``, which falls from place to place, is no more than 1; None where it is
-    more even at ``most``.
+    """Return the first place, from 1 on, at which ``excess`` is at most 1; None if it exceeds 1 even at ``most``.
 
-    size, place: what stands at a place, and where a size stands. As excess falls about as sizes grow, each try says
-    about where the next one is to be.
+    size, place: map a place to its size, and a size to its place. ``excess`` must fall from place to place. As it falls
+    about as sizes grow, each value suggests the next place to try.
     """
     last, low, high = place(most), 0, 0
     low_excess = high_excess = math.nan
@@ -428,7 +433,7 @@ def first_place(
 
 
 def problem_of(terms: Terms, runs: Sequence[SolvedRun]) -> BudgetError | None:
-    """Why runs of one plan, an end of its range each, are no answer; the error names the field at fault."""
+    """Return why runs of one plan, an end of its range each, are no answer; the error names the field at fault."""
     plan = terms.plan
     accelerators = [run.accelerators for run in runs]
     if plan.find == "accelerators" and not max(accelerators) <= limit("accelerators"):
@@ -463,7 +468,7 @@ _BEYOND = {"parameters": ("n", "error.beyond_parameters"), "tokens": ("tokens", 
 
 
 def unanswerable(plan: Plan) -> BudgetError | None:
-    """What is wrong with a question before anything is worked out."""
+    """Return the error of a question that cannot be answered, before anything is computed; None without one."""
     if plan.lacks_model:
         return BudgetError("shape", message("error.no_model"))
     if plan.find == "time" or not plan.within.in_money:

@@ -76,12 +76,12 @@ def trl(h: MemoryEstimate) -> Launch:
 
 
 def cannot_run(*notes: Message) -> Launch:
-    """Return no settings, and the reason."""
+    """Return a launch without settings, with the reasons."""
     return Launch(TRL, "bash", "", notes, SOURCE)
 
 
 def uses_fsdp(h: MemoryEstimate) -> bool:
-    """Whether FSDP shards the plan; on one process only with offload."""
+    """Return whether FSDP shards the plan; on one process only with offload."""
     return bool(h.layout.zero > 1 and (h.layout.data > 1 or h.layout.offload > 0))
 
 
@@ -283,7 +283,7 @@ def _file(h: MemoryEstimate) -> dict[str, Any]:
 
 
 def _yaml(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Lines of plain YAML: words, numbers, switches, and one level of mappings."""
+    """Yield lines of plain YAML: words, numbers, switches, and one level of mappings."""
     for name, value in settings.items():
         if isinstance(value, dict):
             yield f"{indent}{name}:"

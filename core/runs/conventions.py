@@ -40,8 +40,8 @@ _PARAMETERS = Symbol("N", "parameters", "count")
 def flop_per_parameter_of_long(counted: float, usual: float) -> float:
     """Training FLOPs per token and parameter of long sequences.
 
-    The rule’s 6, times what a token costs at this length over what it costs at the longest one that a published run
-    had: the hours of those runs hold attention up to there. The MFU is taken to stay the same.
+    This is 6, times the FLOPs of a token at this length, divided by those at the longest published sequence length, up
+    to which published hours include attention. The MFU is assumed to stay the same.
     """
     return 6 * counted / usual
 
@@ -71,13 +71,13 @@ def flop_of_usual_shape(params: float, seq_len: float, aspect: float) -> float:
 
 @cached("tables_kept")
 def usual_length() -> int:
-    """The longest sequence of any whole run in the evidence."""
+    """Return the longest sequence of any whole run in the evidence."""
     return max(row.run.seq_len for row in evidence("whole"))
 
 
 @dataclass(frozen=True, slots=True)
 class TokenWork:
-    """What a token costs at ``seq_len``. model: whose layers are counted; None where only parameters are known."""
+    """What a token costs at ``seq_len``. model: whose layers are counted; None if only parameters are known."""
 
     seq_len: int
     usual_len: int
@@ -94,7 +94,8 @@ class TokenWork:
         return _counted(self.model, length)
 
     def per_parameter(self, params: npt.NDArray[np.float64] | float) -> Any:
-        """Training FLOPs per token and parameter, for so many parameters; 6 up to the usual length."""
+        """Return the training FLOPs per token and parameter for ``params`` parameters; 6 up to the published
+        lengths."""
         if not self.long:
             return 6.0
         return flop_per_parameter_of_long.function(
@@ -102,7 +103,7 @@ class TokenWork:
         )
 
     def explain(self, params: float) -> list[Explanation]:
-        """The steps from 6 to what long sequences take; none where it stays 6."""
+        """Return the steps from 6 to the FLOPs of long sequences; empty if it stays 6."""
         if not self.long:
             return []
         steps = [
@@ -123,7 +124,7 @@ def _counted(model: CatalogModel, length: int) -> float:
 
 
 def token_work(model: CatalogModel | None, seq_len: int) -> TokenWork:
-    """The work of a token of ``model`` at ``seq_len``."""
+    """Return the work of a token of ``model`` at ``seq_len``."""
     return TokenWork(seq_len, usual_length(), model)
 
 
@@ -167,7 +168,7 @@ def rate_of_steps(batch: float, step: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A run under one convention. per_token: FLOPs per token counted. per_rule: utilisation over that by 6N."""
+    """A run under one convention. per_token: FLOPs per token counted. per_rule: utilization over that by 6N."""
 
     id: str
     name: str
@@ -193,7 +194,7 @@ def which_mfu(
     step_seconds: float | None = None,
     batch_tokens: float | None = None,
 ) -> tuple[Scored, ...]:
-    """One run under every convention, 6N first; five MFUs, then HFU with attention or every layer done again.
+    """Return one run under every convention, 6N first; five MFUs, then HFU with attention or every layer done again.
 
     Give the tokens per second of the whole cluster, or the time of a step and its tokens. HFU counts the full
     attention square.

@@ -38,10 +38,10 @@ def part_of_node(watts: float, accelerators: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NodePower:
-    """What the node of an accelerator draws at most, in watts; NaN where even its power limit is unknown.
+    """Peak power of an accelerator's node in W; NaN if its power limit is unknown.
 
-    drawn: share of it that training was measured to draw on average; NaN where nobody measured that of this node.
-    confidence: ``verified``, ``recalled`` or `ASSUMED`.
+    drawn: measured average power in training as a share of it; NaN if not measured for this node. confidence:
+    ``verified``, ``recalled``, or `ASSUMED`.
     """
 
     node: str
@@ -65,7 +65,8 @@ def _published() -> Mapping[str, NodePower]:
 
 @cached("results_kept")
 def usual_ratio(generation: int) -> float:
-    """What published nodes of a generation draw at most, over the power limits of their accelerators: the median."""
+    """Return what published nodes of a generation draw at most, over the power limits of their accelerators: the
+    median."""
     ratios = [
         node.each / device.tdp_watts
         for device in accelerators()
@@ -79,7 +80,7 @@ def usual_ratio(generation: int) -> float:
 
 @cached("results_kept")
 def node_power(device: Accelerator) -> NodePower:
-    """The node of an accelerator: the published one, or a usual one of its generation around its power limit."""
+    """Return the node of an accelerator: the published one, or a usual one of its generation around its power limit."""
     node = _published().get(device.id)
     if node is not None:
         return node
@@ -166,17 +167,18 @@ def peak_power(accelerators: float, watts: float, pue: float) -> float:
     sources=(_LLAMA1, _WU),
 )
 def carbon(energy: float, intensity: float) -> float:
-    """Carbon dioxide of the energy.
+    """Carbon dioxide equivalent of the energy.
 
-    The intensity is that of the grid where the machines stand, whatever certificates were bought. Making the machines
-    is not in it.
+    The intensity is that of the local grid, whatever certificates were bought. Manufacturing is not included.
     """
     return energy / 1000 * intensity
 
 
 def drawn_power(device: Accelerator, share: float | None) -> tuple[float, float]:
-    """Watts of an accelerator and the share of them drawn on average: a typed one is of its own power limit, and
-    without any the published one of its part of the node."""
+    """Return the power of an accelerator in W, and the share drawn on average.
+
+    An entered share refers to its power limit. Without one, it is the published share of its part of the node.
+    """
     if share is not None:
         return device.tdp_watts, share
     node = node_power(device)
@@ -184,13 +186,13 @@ def drawn_power(device: Accelerator, share: float | None) -> tuple[float, float]
 
 
 def most_drawn(device: Accelerator, share: float | None) -> float:
-    """Watts that an accelerator's part of its node draws at most; what was typed of it, where that is more."""
+    """Return the maximum power in W of an accelerator's part of its node, or the entered power if that is higher."""
     return max(node_power(device).each, device.tdp_watts * (share or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Energy in Wh and carbon in kg of a run; NaN where the accelerator's power is unknown. The rest as in `energy`."""
+    """Energy in Wh and carbon in kg of a run; NaN if the accelerator's power is unknown. The rest as in `energy`."""
 
     hours: float
     watts: float
@@ -208,7 +210,7 @@ class Footprint:
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
-        """Both, worked out only where they are read: writing formulas takes far longer than the numbers."""
+        """Both, computed only where they are read: writing formulas takes far longer than the numbers."""
         used = energy.explain(hours=self.hours, watts=self.watts, share=self.share, pue=self.pue)
         return used, carbon.explain(energy=used.value, intensity=self.intensity)
 
@@ -216,7 +218,7 @@ class Footprint:
 def footprint(
     hours: float, watts: float, *, share: float = 1.0, pue: float = USUAL_PUE, intensity: float = US_GRID
 ) -> Footprint:
-    """Energy and carbon of ``hours`` accelerator-hours at ``share`` of ``watts`` each.
+    """Return the energy and carbon of ``hours`` accelerator-hours at ``share`` of ``watts`` each.
 
     Raises `BudgetError` for a negative quantity, a share above `MOST_DRAWN` or a PUE below 1.
     """

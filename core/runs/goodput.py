@@ -132,9 +132,9 @@ def write_bandwidth(accelerators: float, each: float) -> float:
     sources=(_DALY,),
 )
 def checkpoint_seconds(size: float, bandwidth: float, blocking: float) -> float:
-    """Time that training stands still for one checkpoint.
+    """Time for which one checkpoint blocks training.
 
-    Written in the background, only the copy out of the accelerators’ memory blocks.
+    An asynchronous checkpoint blocks only while memory is copied out of the accelerators.
     """
     return size / bandwidth * blocking
 
@@ -215,7 +215,7 @@ def mfu_of_steps(mfu: float, goodput: float) -> float:
 class FailureRecord:
     """Published failures of a run or a cluster, per 1,000 accelerator-days in ``rate``.
 
-    failures: of what the source counts; NaN where it prints a rate only. known: how the row is known.
+    failures: of what the source counts; NaN if it prints a rate only. known: how the row is known.
     """
 
     name: str
@@ -230,7 +230,7 @@ class FailureRecord:
 
 @cached("tables_kept")
 def failure_records() -> tuple[FailureRecord, ...]:
-    """Published failure rates, highest evidence first: one row of ``assets/data/failures.csv`` each."""
+    """Return published failure rates, highest evidence first: one row of ``assets/data/failures.csv`` each."""
     records: list[FailureRecord] = []
     for row in read_rows("failures"):
         accelerators, days, failures = (number(row[name]) for name in ("accelerators", "days", "failures"))
@@ -255,7 +255,8 @@ _PER_DAY = re.compile(r"(.+?) ?(?:/ ?|per |a )days?", re.IGNORECASE)
 
 
 def parse_failures(text: str) -> Failures:
-    """A typed rate: ``0.474`` per 1,000 accelerator-days, ``8 per day`` or an MTBF of ``3 h``, both of the cluster.
+    """Return a typed rate: ``0.474`` per 1,000 accelerator-days, ``8 per day`` or an MTBF of ``3 h``, both of the
+    cluster.
 
     Raises `QuantityError` with the rule and an example otherwise.
     """
@@ -272,12 +273,12 @@ def parse_failures(text: str) -> Failures:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """What the whole run depends on beyond the steady step.
+    """Inputs of the end-to-end time beyond the steady-state time.
 
-    write_each: bytes per second of writing for each accelerator. blocking: share of the writing during which training
-    waits. restart: seconds from a failure to training again. interval: seconds of training between checkpoints; NaN
-    takes Daly's. elsewhere: share of the wall time that goes to anything else (evaluation, planned stops, idle tails).
-    taken: times an hour that all accelerators are taken away at once, as spot capacity is: a failure of the run each.
+    write_each: checkpoint bandwidth per accelerator in bytes per second. blocking: share of the write time that blocks
+    training. restart: seconds from a failure until training resumes. interval: seconds of training between checkpoints;
+    NaN for Daly's. elsewhere: share of wall-clock time for anything else (evaluation, planned stops, idle tails).
+    taken: interruptions of spot capacity per hour, each a failure of the run.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -296,8 +297,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 class Interruptions:
     """What stops a cluster, as shares of its time on the wall that sum to 1; arrays of one shape.
 
-    goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite where nothing fails (then
-    nothing is saved either, unless an interval is given). checkpoint: bytes.
+    goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite if nothing fails (then nothing is
+    saved either, unless an interval is given). checkpoint: bytes.
     """
 
     goodput: Array
@@ -315,7 +316,7 @@ class Interruptions:
     accelerators: Array
 
     def at(self, i: int) -> Interruptions:
-        """One of a row of them."""
+        """Return one of a row of them."""
         return replace(self, **{name: getattr(self, name)[i] for name in _EACH})
 
 
@@ -323,7 +324,7 @@ _EACH = tuple(item.name for item in fields(Interruptions) if item.name not in ("
 
 
 def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Interruptions:
-    """What checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
+    """Return what checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
     count, size = np.broadcast_arrays(np.asarray(accelerators, float), np.asarray(checkpoint, float))
     bandwidth = write_bandwidth.over(accelerators=count, each=r.write_each)
     written = size / bandwidth
@@ -376,7 +377,7 @@ class ClusterGoodput:
 
 @cached("results_kept")
 def most_useful(checkpoint: float, r: Reliability) -> float:
-    """Accelerators beyond which failures eat more than they add, where each works as fast as any."""
+    """Return the number of accelerators beyond which failures cost more than another accelerator adds."""
     low, high = 0.0, math.log(limit("accelerators"))
     for _ in range(4):
         tried = np.linspace(low, high, 1024)
@@ -390,7 +391,7 @@ LEAST_GOODPUT = 1e-3
 
 
 def no_progress(result: Interruptions) -> BudgetError:
-    """That failures leave no progress, and what would help."""
+    """Return the message that failures leave no progress, and what would help."""
     return BudgetError(
         "rate1k",
         f"No progress: a failure every {format_duration(float(result.mtbf), 3)}, while a checkpoint takes "

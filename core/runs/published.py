@@ -41,11 +41,11 @@ pre-training, which the source does not separate."""
 class PublishedRun:
     """One published row. Numbers the source does not give are NaN (0 for shape columns).
 
-    catalog: the catalogue's name of the model, empty when it is not there. accelerator: likewise.
-    kind: ``full_run``, ``full_run_stage``, ``benchmark``, ``estimate`` and a few more.
-    params: parameters that work on each token (the active ones of a mixture of experts).
-    hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known. lab: who trained it, of whole runs.
-    year: when it was published, by the arXiv number, release or card of the source; 0 where that bears no date.
+    catalog: the catalog's name of the model, empty when it is not there. accelerator: likewise. kind: ``full_run``,
+    ``full_run_stage``, ``benchmark``, ``estimate`` and a few more. params: parameters that work on each token (the
+    active ones of a mixture of experts). hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known.
+    lab: who trained it, of whole runs. year: when it was published, by the arXiv number, release or card of the source;
+    0 if that bears no date.
     """
 
     model: str
@@ -106,7 +106,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
 
 @cached("tables_kept")
 def published_runs() -> tuple[PublishedRun, ...]:
-    """Every published row, in the table's order."""
+    """Return every published row, in the table's order."""
     return tuple(_run(row) for row in read_rows("training_runs"))
 
 
@@ -129,7 +129,7 @@ class PrintedMfu:
 
 @cached("tables_kept")
 def printed_mfu() -> PrintedMfu:
-    """The spread of all MFUs that the published rows print."""
+    """Return the spread of all MFUs that the published rows print."""
     values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
     p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
     return PrintedMfu(len(values), float(p10), float(median), float(p90), float(values.max()))
@@ -157,7 +157,7 @@ _ORIGINS: Mapping[HoursBasis, str] = {
 
 
 def run_hours(run: PublishedRun) -> Hours | None:
-    """The run's accelerator-hours: as printed, else from days and accelerators, else from the token rate."""
+    """Return the run's accelerator-hours: as printed, else from days and accelerators, else from the token rate."""
     if not math.isnan(run.gpu_hours):
         return Hours(run.gpu_hours, _ORIGINS[run.hours_basis], run.hours_basis)
     if not math.isnan(run.days * run.accelerators):
@@ -172,7 +172,7 @@ def run_hours(run: PublishedRun) -> Hours | None:
 
 @cached("results_kept")
 def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
-    """Whole runs of the catalogue's model whose accelerator, tokens and hours are known."""
+    """Return the whole runs of the catalog's model whose accelerator, tokens and hours are known."""
     return tuple(
         run
         for run in published_runs()
@@ -186,30 +186,30 @@ def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
 
 @cached("tables_kept")
 def models_with_runs() -> tuple[str, ...]:
-    """Names of the catalogue's models that have a whole run in `full_runs`, in the catalogue's order."""
+    """Return the names of the catalog's models that have a whole run in `full_runs`, in the catalog's order."""
     return tuple(model.name for model in catalog() if full_runs(model.name))
 
 
 @cached("results_kept")
 def steady_mfus(catalog_name: str) -> tuple[float, ...]:
-    """The steady-state MFUs published for the catalogue's model, lowest first."""
+    """Return the steady-state MFUs published for the catalog's model, lowest first."""
     rows = (run for run in published_runs() if run.catalog == catalog_name and run.kind.startswith("full_run"))
     return tuple(sorted(run.mfu for run in rows if not math.isnan(run.mfu)))
 
 
 def datasheet_peak(run: PublishedRun) -> float:
-    """Dense peak the run is held against: bf16, or fp16 where it trained in that; NaN when unknown."""
+    """Return the dense peak in FLOP/s with which the run is compared: bf16, or fp16 if it trained in that; NaN if
+    unknown."""
     return find(run.accelerator).peak("fp16" if run.precision == "fp16" else "bf16")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A published run beside the same run by the rule: its own parameters, tokens and accelerator.
+    """Published run compared with the same run by 6ND: its own parameters, tokens, and accelerator.
 
-    seq_len: the length attention is counted at. rule_flop: 6 N D. rule_hours: accelerator-hours of that at the
-    assumed MFU. square_hours: what counting attention's products, causal, adds to them. other_hours: what the
-    published hours hold beyond both; negative when the assumed MFU is too low. utilisation: 6 N D over what the
-    published hours could have done at peak.
+    seq_len: length at which attention is counted. rule_flop: 6 N D. rule_hours: its accelerator-hours at the assumed
+    MFU. square_hours: hours that causal attention matmuls add. other_hours: published hours beyond both; negative if
+    the assumed MFU is too low. utilization: 6 N D divided by the FLOPs that the published hours allow at peak.
     """
 
     run: PublishedRun
@@ -226,12 +226,16 @@ class Comparison:
 
     @property
     def evidence(self) -> bool:
-        """Whether the hours say anything about 6ND: not on an assumed count, beside other work, past the peak."""
+        """Return every published row that is evidence about whole runs, or about steady-state steps, under the same
+        convention.
+
+        Benchmarks are sweeps over batch and sequence; only their median rows are returned.
+        """
         return self.hours.basis not in ("assumed", "more") and self.utilisation <= 1
 
 
 def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) -> Comparison:
-    """Hold ``run`` of ``model`` against 6ND at ``mfu``; ``seq_len`` serves where the run's own is not published.
+    """Compare ``run`` of ``model`` with 6ND at ``mfu``; ``seq_len`` applies if the run's own is not published.
 
     Raises ``ValueError`` for a run without known hours.
     """
@@ -260,13 +264,13 @@ def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) ->
 
 
 def compare_all(model: CatalogModel, mfu: float, seq_len: int, accelerator: str) -> list[Comparison]:
-    """Every published whole run of ``model`` held against 6ND, those on ``accelerator`` first."""
+    """Return every published whole run of ``model`` compared with 6ND, those on ``accelerator`` first."""
     runs = sorted(full_runs(model.name), key=lambda run: run.accelerator != accelerator)
     return [compare(run, model, mfu, seq_len) for run in runs]
 
 
 def explain_comparison(c: Comparison) -> Explanation:
-    """The run's effective utilisation with its formula."""
+    """Return the run's effective utilization with its formula."""
     return effective_utilisation.explain(flop=c.rule_flop, hours=c.hours.value, peak=c.peak)
 
 
@@ -279,9 +283,9 @@ Width: TypeAlias = Literal["16-bit", "8-bit", "4-bit"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A published row with its utilisation: 6 N (active) D over time, accelerators and their dense 16-bit peak.
+    """Published row with its MFU: 6 N (active) D divided by time, accelerators, and their dense 16-bit peak.
 
-    how: what it was worked out from. rows: how many published rows it stands for (the median of a sweep).
+    how: what it was computed from. rows: number of published rows of which it is the median.
     """
 
     run: PublishedRun
@@ -297,12 +301,12 @@ class Evidence:
 
     @property
     def experts(self) -> bool:
-        """Whether it is a mixture of experts."""
+        """Whether the model is a mixture of experts."""
         return self.run.architecture == "moe"
 
     @property
     def width(self) -> Width:
-        """Format of the matrix products; 16-bit where the source names none."""
+        """Width of the matmuls; 16-bit if the source names none."""
         return width_of(self.run.precision)
 
     @property
@@ -313,7 +317,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A published row that is no evidence, and why."""
+    """Published row that is excluded as evidence, with the reason."""
 
     run: PublishedRun
     reason: str
@@ -327,14 +331,14 @@ _SLIGHT = 0.1
 
 
 def width_of(precision: str) -> Width:
-    """The class of a row's precision column."""
+    """Return the matmul width of a row's precision column."""
     if "fp4" in precision:
         return "4-bit"
     return "8-bit" if "fp8" in precision and "storage" not in precision else "16-bit"
 
 
 def peak_16bit(accelerator: str) -> float:
-    """Dense 16-bit peak: bf16, or fp16 where there is no bf16."""
+    """Return the dense 16-bit peak in FLOP/s: bf16, or fp16 without bf16."""
     device = find(accelerator)
     bf16 = device.peak("bf16")
     return device.peak("fp16") if math.isnan(bf16) else bf16
@@ -369,7 +373,7 @@ def _whole(run: PublishedRun) -> Evidence | LeftOut:
 
 
 def _steady_flop_rate(run: PublishedRun) -> tuple[float, str] | str:
-    """FLOP/s per accelerator by 6 N and where from, or the reason why it cannot be known."""
+    """Return FLOP/s per accelerator by 6 N and where from, or the reason why it cannot be known."""
     six = train_flop_6nd(run.params, 1)
     attention = palm_flop(0, run.layers, 1, run.hidden, run.seq_len)  # heads together as wide as h
     if attention > _LONG * six:
@@ -408,7 +412,7 @@ def _steady(run: PublishedRun) -> Evidence | LeftOut:
 
 
 def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:
-    """The median row of each sweep: one shape on one accelerator in one precision, from one source."""
+    """Return the median row of each sweep: one shape on one accelerator in one precision, from one source."""
     sweeps: dict[tuple[object, ...], list[Evidence]] = {}
     for row in rows:
         run = row.run
@@ -425,16 +429,17 @@ def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:
 
 @cached("results_kept")
 def evidence(basis: Basis) -> tuple[Evidence, ...]:
-    """Every published row that says something about whole runs, or about steady steps, under the one convention.
+    """Return every published row that is evidence about whole runs, or about steady-state steps, under the same
+    convention.
 
-    Benchmarks come in sweeps over batch and sequence; of each, the median row stands for all.
+    Benchmarks are sweeps over batch and sequence; only their median rows are returned.
     """
     return _sorted_out(basis)[0]
 
 
 @cached("results_kept")
 def left_out(basis: Basis) -> tuple[LeftOut, ...]:
-    """The rows of the same kinds that are no evidence, each with its reason."""
+    """Return the rows that are excluded as evidence, each with its reason."""
     return _sorted_out(basis)[1]
 
 

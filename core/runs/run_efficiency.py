@@ -55,11 +55,11 @@ days; within these, because more than so many hardly train with the usual batch.
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """What a run's steps are worked out from, and their MFU: 6 N (active) over the dense 16-bit peak.
+    """Inputs of a run's step time, and its steady-state MFU: 6 N (active) relative to the dense 16-bit peak.
 
-    sequences: of the step that the layout takes. shape: the catalogue's model whose layers are counted; “its own
-    layers” where the run's row has their sizes; or the stand-in. mfu: NaN where step time is not known, or nothing
-    fits. goodput: what checkpoints and failures at their usual rates leave of the time.
+    sequences: sequences per step that the layout uses. shape: catalog model whose layers are counted; “its own layers”
+    if the run's row has their sizes; or the proxy. mfu: NaN if the step time is unknown, or nothing fits. goodput:
+    share of time left after checkpoints and failures at their default rates.
     """
 
     accelerators: int
@@ -72,7 +72,7 @@ class RunStep:
 
 
 def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
-    """Layers to count for a run, the parameters of theirs that work on each token, and whose they are."""
+    """Return layers to count for a run, the parameters of theirs that work on each token, and whose they are."""
     run = row.run
     own = model_named(run.catalog) if run.catalog else None
     if own and own.laid_out:
@@ -89,7 +89,7 @@ def _shape(row: Evidence) -> tuple[TransformerSpec, float, str]:
 
 
 def _apart(model: CatalogModel, row: Evidence) -> float:
-    """How unlike a mixture is, in active parameters and in all for each of them."""
+    """Return how unlike a mixture is, in active parameters and in all for each of them."""
     stored = model.parameters / model.active / (row.run.params_total / row.run.params)
     return math.hypot(math.log(model.active / row.run.params), math.log(stored))
 
@@ -99,7 +99,7 @@ def _usual_count(hours: float) -> int:
 
 
 def step_of_run(row: Evidence) -> RunStep:
-    """A whole run's fastest step, with the usual value for what its source leaves out."""
+    """Return a whole run's fastest step, with the usual value for what its source leaves out."""
     run, device = row.run, find(row.run.accelerator)
     seq_len = run.seq_len or (2048 if run.year < 2023 else 4096)
     tokens = run.batch_tokens if run.batch_tokens > 0 else _BATCH_TOKENS
@@ -126,7 +126,7 @@ def step_of_run(row: Evidence) -> RunStep:
 
 @cached("tables_kept")
 def run_steps() -> dict[tuple[str, str], RunStep]:
-    """The steps of every whole run that is evidence, by model and accelerator, as they were last written."""
+    """Return the steps of every whole run that is evidence, by model and accelerator, as they were last written."""
     return {(row["model"], row["accelerator"]): read_record(RunStep, row) for row in read_rows(TABLE)}
 
 
@@ -167,7 +167,7 @@ RANGE_LEVELS = (0.1, 0.5, 0.9)
     sources=(OWN_CONSTRUCTION,),
 )
 def whole_run_mfu(steps: float, share: float) -> float:
-    """MFU over all billed hours: that of the steps alone, times the share of it that whole runs reach."""
+    """End-to-end MFU: steady-state MFU times run efficiency."""
     return steps * share
 
 
@@ -191,21 +191,22 @@ def share_of_steps(goodput: float, without_failures: float) -> float:
 
 @cached("results_kept")
 def best_16bit(accelerator: str) -> float:
-    """The best 16-bit matmul as a share of the dense 16-bit peak."""
+    """Return the best 16-bit matmul as a share of the dense 16-bit peak."""
     return best_matmul(accelerator, find(accelerator).usable("bf16")).rate / peak_16bit(accelerator)
 
 
 @cached("results_kept")
 def best_8bit(accelerator: str) -> float:
-    """The best 8-bit matmul as a share of the dense 16-bit peak; NaN where the accelerator has no fp8 rate."""
+    """Return the best 8-bit matmul as a share of the dense 16-bit peak; NaN if the accelerator has no fp8 rate."""
     return best_matmul(accelerator, "fp8").rate / peak_16bit(accelerator)
 
 
 @cached("tables_kept")
 def low_precision_gain() -> float:
-    """How much faster steps are with 8-bit products: the median of what sources measured of one model in both widths.
+    """Return how much faster steps are with 8-bit products: the median of what sources measured of one model in both
+    widths.
 
-    Not twice, as the peaks say: only the matrix products are faster.
+    Not twice, as the peaks say: only the matmuls are faster.
     """
     measured: dict[tuple[str, float, bool, str], dict[Width, list[float]]] = {}
     for row in evidence("steady"):
@@ -216,7 +217,7 @@ def low_precision_gain() -> float:
 
 
 def is_low_precision(accelerator: str, width: Width) -> bool:
-    """Whether products run faster than in 16 bits: 8 bits or fewer, on an accelerator that has a rate for them.
+    """Return whether products run faster than in 16 bits: 8 bits or fewer, on an accelerator that has a rate for them.
 
     4-bit products count as 8-bit ones: no published whole run used them.
     """
@@ -225,8 +226,10 @@ def is_low_precision(accelerator: str, width: Width) -> bool:
 
 @cached("small_results_kept")
 def usable_matmul(accelerator: str, width: Width) -> float:
-    """What stands for the steps where their time is not known: the best 16-bit matmul over the dense 16-bit peak, with
-    the gain of narrower products, which is at most what the accelerator's own matmuls gain."""
+    """Return the rate that replaces an unknown step time: the best 16-bit matmul rate divided by the dense 16-bit peak.
+
+    For narrower matmuls it includes their gain, at most the gain that the accelerator's own matmuls have.
+    """
     best = best_16bit(accelerator)
     if not is_low_precision(accelerator, width):
         return best
@@ -235,11 +238,11 @@ def usable_matmul(accelerator: str, width: Width) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunShare:
-    """A published whole run, and what its steps alone are estimated at.
+    """Published whole run with its estimated steady-state MFU.
 
-    steps_mfu: 6 N over the dense 16-bit peak; of the best matmul where no step can be estimated.
-    has_step_estimate: whether one can.
-    goodput: that failures and checkpoints leave at their usual rates.
+    steps_mfu: 6 N relative to the dense 16-bit peak; that of the best matmul if no step time can be estimated.
+    has_step_estimate: whether one can. goodput: share of time left after checkpoints and failures at their default
+    rates.
     """
 
     evidence: Evidence
@@ -259,7 +262,7 @@ class RunShare:
 
     @property
     def accelerator(self) -> str:
-        """What it ran on."""
+        """Accelerator type of the run."""
         return self.evidence.run.accelerator
 
     @property
@@ -269,12 +272,12 @@ class RunShare:
 
     @property
     def lab(self) -> str:
-        """Who trained it; its model where nobody says."""
+        """Lab that trained the run; its model if the lab is unknown."""
         return lab_of(self.evidence.run)
 
 
 def lab_of(run: PublishedRun) -> str:
-    """Who trained a run; its model where nobody says."""
+    """Return the lab that trained a run; its model if the lab is unknown."""
     return run.lab or run.model
 
 
@@ -288,8 +291,8 @@ class Shares:
 
     @staticmethod
     def of(runs: Sequence[RunShare]) -> Shares:
-        """Those of ``runs``, of two labs at least. A lab weighs as the root of its runs: more than one with fewer, but
-        not in proportion."""
+        """Return those of ``runs``, of two labs at least. A lab weighs as the root of its runs: more than one with
+        fewer, but not in proportion."""
         labs = [run.lab for run in runs]
         values = np.log([run.without_failures for run in runs])
         weights = np.array([1 / math.sqrt(labs.count(lab)) for lab in labs])
@@ -297,9 +300,9 @@ class Shares:
         return Shares(values[order], weights[order] / weights.sum(), len(set(labs)))
 
     def at(self, level: float) -> float:
-        """The share that a run of another lab stays below with probability ``level``.
+        """Return the share that a run of another lab stays below with probability ``level``.
 
-        Levels are moved away from the middle by one lab in all: the lab that comes next may lie outside of all.
+        Levels are moved away from the middle by one lab in all: the lab that comes next may is outside of all.
         """
         wanted = 0.5 + (level - 0.5) * (1 + 1 / self.labs)
         middles = np.cumsum(self.weights) - self.weights / 2
@@ -311,10 +314,10 @@ class Shares:
         return np.array([self.at(level) for level in RANGE_LEVELS])
 
     def given(self, own: Sequence[float]) -> Shares:
-        """What they say of a lab that has runs of its own with these shares: nearer to them, and closer together.
+        """Return the distribution for a lab with known runs: shifted toward their efficiencies, and narrower.
 
-        Shares of labs scatter, and so do one lab's; as of normal distributions, the first counts for less the more runs
-        of the second are known.
+        Labs differ, and so do the runs of one lab. Both are taken as normal distributions, so the other labs count less
+        the more runs of this lab are known.
         """
         if not own:
             return self
@@ -328,7 +331,8 @@ class Shares:
 
 @cached("results_kept")
 def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
-    """Every whole run that is evidence and whose steps are timed; or every one beside its best matmul."""
+    """Return every whole run that is evidence: those with an estimated step time, or all with their best matmul
+    rate."""
     steps = run_steps()
     runs: list[RunShare] = []
     for row in evidence("whole"):
@@ -340,8 +344,10 @@ def run_shares(has_step_estimate: bool) -> tuple[RunShare, ...]:
 
 
 def factor_of(runs: Sequence[RunShare], holds: Callable[[RunShare], bool]) -> float:
-    """Middle share of the runs of which something holds, over that of the others; 1 where fewer than two labs have
-    such, or have others."""
+    """Return the median run efficiency of runs for which ``holds`` is true, divided by that of the others.
+
+    1 if fewer than two labs have runs of either kind.
+    """
     parts = [[run for run in runs if holds(run) == which] for which in (True, False)]
     if min(len({run.lab for run in part}) for part in parts) < 2:
         return 1.0
@@ -350,13 +356,15 @@ def factor_of(runs: Sequence[RunShare], holds: Callable[[RunShare], bool]) -> fl
 
 
 def new_hardware_factor(runs: Sequence[RunShare]) -> float:
-    """Share of runs on new accelerators over that of the others."""
+    """Return the share of runs on new accelerators over that of the others."""
     return factor_of(runs, lambda run: run.new_hardware)
 
 
 def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
-    """What ``runs`` say of a run on a new accelerator, or a proven one: from all runs, those on new accelerators moved
-    by their factor."""
+    """Return the run efficiencies that ``runs`` give for a new or a proven accelerator.
+
+    All runs count; those on new accelerators are scaled by their factor.
+    """
     by = new_hardware_factor(runs)
     shares = Shares.of([replace(run, steps_mfu=run.steps_mfu * by) if run.new_hardware else run for run in runs])
     return replace(shares, values=shares.values + math.log(by)) if new_hardware else shares
@@ -364,32 +372,34 @@ def shares_of(runs: Sequence[RunShare], *, new_hardware: bool) -> Shares:
 
 @cached("results_kept")
 def published_shares(has_step_estimate: bool, new_hardware: bool = False) -> Shares:
-    """What all published runs say of a plan whose steps are timed, or of one that only its best matmul is known of."""
+    """Return what all published runs say of a plan whose steps are timed, or of one that only its best matmul is known
+    of."""
     return shares_of(run_shares(has_step_estimate), new_hardware=new_hardware)
 
 
 @cached("results_kept")
 def is_new(accelerator: str) -> bool:
-    """Whether an accelerator was new to the latest published runs."""
+    """Return whether an accelerator was new to the latest published runs."""
     return max(row.run.year for row in evidence("whole")) - _out_since(accelerator) <= YEARS_AS_NEW
 
 
 def _out_since(accelerator: str) -> int:
-    """The year of the first accelerator of its architecture, whose software it runs: of an H200 that of the H100."""
+    """Return the year of the first accelerator of its architecture, whose software it runs: of an H200 that of the
+    H100."""
     own = find(accelerator)
     return min(a.year for a in accelerators() if (a.family, a.generation) == (own.family, own.generation))
 
 
 def like_runs(runs: Sequence[RunShare]) -> list[tuple[RunShare, RunShare]]:
-    """Pairs of runs of one lab on one family of accelerator, both dense or both mixtures."""
+    """Return the pairs of runs of one lab on one family of accelerator, both dense or both mixtures."""
     kinds = [(run.lab, run.evidence.family, run.evidence.experts) for run in runs]
     return [(runs[i], runs[j]) for i, j in itertools.combinations(range(len(runs)), 2) if kinds[i] == kinds[j]]
 
 
 @cached("tables_kept")
 def spread_of_like_runs() -> float:
-    """How far one lab's like runs lie from its own middle: a standard deviation of logarithms, each lab weighing the
-    same."""
+    """Return the standard deviation of the logarithm of run efficiency among similar runs of one lab, with labs
+    weighted equally."""
     apart: dict[str, list[float]] = {}
     for one, other in like_runs(run_shares(has_step_estimate=True)):
         apart.setdefault(one.lab, []).append(math.log(one.without_failures / other.without_failures) ** 2 / 2)

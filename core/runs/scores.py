@@ -31,9 +31,9 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A whole run as predicted from those of other labs: MFU over all hours, P10 to P90.
+    """Prediction of a whole run from those of other labs: end-to-end MFU, P10 to P90.
 
-    below: whether it stayed below each of `LEVELS`.
+    below: whether the published MFU is below each of `LEVELS`.
     """
 
     run: RunShare
@@ -57,17 +57,17 @@ class Prediction:
 
     @property
     def error(self) -> float:
-        """Hours expected over those published, minus 1."""
+        """Predicted hours divided by the published hours, minus 1."""
         return self.run.evidence.utilisation / self.utilisation.mid - 1
 
     @property
     def inside(self) -> bool:
-        """Whether it lies between P10 and P90."""
+        """Whether the run is between P10 and P90."""
         return self.utilisation.contains(self.run.evidence.utilisation)
 
 
 def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare], bool]) -> tuple[Prediction, ...]:
-    """Each of ``runs`` predicted from those that are ``known(other, run)`` before it."""
+    """Return each of ``runs`` predicted from those that are ``known(other, run)`` before it."""
     return tuple(
         _predicted(run, shares_of([o for o in runs if known(o, run)], new_hardware=run.new_hardware)) for run in runs
     )
@@ -75,7 +75,7 @@ def predictions_of(runs: Sequence[RunShare], known: Callable[[RunShare, RunShare
 
 @cached("tables_kept")
 def predictions() -> tuple[Prediction, ...]:
-    """Every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
+    """Return every whole run whose steps are timed, predicted with all of its lab left out; in the table's order."""
     return predictions_of(run_shares(has_step_estimate=True), lambda other, run: other.lab != run.lab)
 
 
@@ -87,7 +87,7 @@ def _predicted(run: RunShare, shares: Shares) -> Prediction:
 
 @cached("tables_kept")
 def predictions_by_one_of_its_own() -> tuple[Prediction, ...]:
-    """Every run whose lab has a like one, predicted from other labs and each of these by itself."""
+    """Return every run whose lab has a like one, predicted from other labs and each of these by itself."""
     runs = run_shares(has_step_estimate=True)
     result: list[Prediction] = []
     for pair in like_runs(runs):
@@ -119,7 +119,7 @@ class Score:
 
 
 def score_of(result: Sequence[Prediction]) -> Score:
-    """The score of predictions."""
+    """Return the score of predictions."""
     labs = [item.run.lab for item in result]
     weights = np.array([1 / labs.count(lab) for lab in labs])
     weights /= weights.sum()
@@ -144,7 +144,7 @@ def score_of(result: Sequence[Prediction]) -> Score:
 
 @cached("tables_kept")
 def score() -> Score:
-    """The score of `predictions`."""
+    """Return the score of `predictions`."""
     return score_of(predictions())
 
 
@@ -154,7 +154,7 @@ _ALIKE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class RunFeatures:
-    """What runs are compared by. params: active ones. width: the narrowest format of the matrix products."""
+    """What runs are compared by. params: active ones. width: the narrowest format of the matmuls."""
 
     params: float
     tokens: float
@@ -169,12 +169,12 @@ DifferenceKind: TypeAlias = Literal["newer", "older", "family", "mixture", "dens
 
 @dataclass(frozen=True, slots=True)
 class NearestRun:
-    """A published run as a neighbor of a plan.
+    """Published run and its distance from a plan.
 
-    distance: 1 for a factor of ten in parameters or in tokens per parameter, one generation or another family of
-    accelerator, a mixture beside a dense model, or other widths. size, ratio: the run's parameters, and its tokens per
-    parameter, over the plan's, 1 where they are alike. differences: in what else the run differs. generations: how many
-    apart the accelerators are.
+    distance: 1 for a factor of ten in parameters or tokens per parameter, for one generation or another family of
+    accelerator, for a mixture of experts instead of a dense model, or for another width. size, ratio: the run's
+    parameters, and its tokens per parameter, relative to the plan's. differences: other differences. generations:
+    generations between the accelerators.
     """
 
     evidence: Evidence
@@ -208,13 +208,13 @@ def _neighbor(row: Evidence, plan: RunFeatures) -> NearestRun:
 
 
 def nearest_runs(plan: RunFeatures, rows: Sequence[Evidence], most: int) -> tuple[NearestRun, ...]:
-    """Those of published ``rows`` that are most like ``plan``, the nearest first."""
+    """Return those of published ``rows`` that are most like ``plan``, the nearest first."""
     return tuple(sorted((_neighbor(row, plan) for row in rows), key=attrgetter("distance"))[:most])
 
 
 @cached("results_kept")
 def _most(what: str) -> tuple[float, str]:
-    """The most of something that a published whole run had, its hours known or not, and the run's model."""
+    """Return the most of something that a published whole run had, its hours known or not, and the run's model."""
     of = attrgetter(what)
     known = [run for run in published_runs() if run.kind == "full_run" and not math.isnan(of(run))]
     run = max(known, key=of)
@@ -226,9 +226,11 @@ BeyondKind: TypeAlias = Literal["accelerators", "parameters", "tokens", "no run"
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """In what a plan lies beyond every published run: more accelerators, parameters or tokens than ``most``, which the
-    run of ``model`` had; an accelerator that no run used, or that is a PCIe card; a width that it has no rate for, or
-    that no run used."""
+    """Ways in which a plan exceeds every published run.
+
+    More accelerators, parameters, or tokens than ``most``, which the run of ``model`` had; an accelerator that no run
+    used, or that is a PCIe card; a matmul width without a rate, or that no run used.
+    """
 
     kind: BeyondKind
     accelerator: str
@@ -239,13 +241,13 @@ class Beyond:
 
 
 def is_proven(accelerator: str) -> bool:
-    """Whether a published run used an accelerator."""
+    """Return whether a published run used an accelerator."""
     device = find(accelerator)
     return any(find(row.run.accelerator) is device for row in evidence("whole"))
 
 
 def beyond_evidence(plan: RunFeatures) -> tuple[Beyond, ...]:
-    """In what ``plan`` lies beyond every published run; nothing where it does not."""
+    """Return the ways in which ``plan`` exceeds every published run; empty if it does not."""
     device, found = find(plan.accelerator), list[Beyond]()
 
     def add(kind: BeyondKind, value: float = math.nan, most: float = math.nan, model: str = "") -> None:

@@ -138,7 +138,8 @@ def _rates(request: SearchRequest, layout: Layout, seconds: Any) -> Any:
 
 
 def _bounds(request: SearchRequest, space: Layout, possible: Bools, goodput: Goodput) -> Array:
-    """Return upper bounds of end-to-end tokens per second, whatever is sharded and recomputed (axes of length 1)."""
+    """Return the upper bounds of end-to-end tokens per second, whatever is sharded and recomputed (axes of length
+    1)."""
     one = np.zeros((1,) * possible.ndim, dtype=np.int64)
     step = request.step(replace(space, zero=one, recompute=one))
     steady = step.total - step.jitter
@@ -237,7 +238,7 @@ def searched(request: SearchRequest, *, top: int = TOP) -> SearchResult:
 
 
 def _over(possible: npt.NDArray[np.bool_], places: Ints, values: Any) -> npt.NDArray[np.float64]:
-    """Return values of the whole space at some of its places."""
+    """Return the values of the whole space at some of its places."""
     return np.asarray(np.broadcast_to(values, possible.shape).reshape(-1)[places], dtype=np.float64)
 
 

@@ -47,7 +47,7 @@ class Precision:
 
 
 def megatron_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Return arguments of Megatron-LM. dtype: of the matmuls."""
+    """Return the arguments of Megatron-LM. dtype: of the matmuls."""
     want, arguments, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[Message]()
     weights, gradients = _stored(want), _summed(want)
     fsdp, adam = layout.zero >= 2, optimizer.name in _ADAM
@@ -114,7 +114,8 @@ _MEGATRON_OPTIMIZERS: Mapping[str, Mapping[str, Any]] = {
 
 
 def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
-    """Return fields of torchtitan's ``TrainingConfig``, and ``implementation`` of ``OptimizersContainer.Config``."""
+    """Return the fields of torchtitan's ``TrainingConfig``, and ``implementation`` of
+    ``OptimizersContainer.Config``."""
     want = _wanted(policy, optimizer, dtype)
     stored, products, given, notes = _one_copy(want, layout, "bf16")
     if want.multiplies == "fp8":
@@ -132,7 +133,7 @@ def torchtitan_precision(policy: PrecisionPolicy, optimizer: Optimizer, layout: 
 def trainer(
     policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str, *, paged: bool = False
 ) -> Precision:
-    """Return the types of transformers' Trainer and of the plan, of the weights that are updated and of matmuls.
+    """Return the dtypes of transformers' Trainer compared with the plan's, for trained weights and matmuls.
 
     paged: whether bitsandbytes stores the optimizer state, which is fp32 unless quantized.
     """

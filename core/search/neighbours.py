@@ -19,10 +19,10 @@ _MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1}
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A layout with one field changed.
+    """Layout with one field changed.
 
-    field, value: of `Layout`; ``found.layout`` may differ in fields that follow from it. found: None for an invalid
-    layout. rule: the rule that it violates, else empty. fits: whether it fits with the memory headroom.
+    field, value: of `Layout`; ``found.layout`` may differ in dependent fields. found: None for an invalid layout. rule:
+    the violated rule, else empty. fits: whether it fits with the memory headroom.
     """
 
     field: str

@@ -47,12 +47,12 @@ class ParallelGroup:
 
     @property
     def inside(self) -> bool:
-        """Whether it stays on the links of one node."""
+        """Whether the group stays on the links of one node."""
         return self.nodes == 1
 
 
 def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> tuple[ParallelGroup, ...]:
-    """Every kind of parallelism with more than one rank, from the one with the nearest neighbours."""
+    """Return every kind of parallelism with more than one rank, from the one with the nearest neighbors."""
     t, c, d, p = (int(getattr(layout, name)) for name in ("tensor", "context", "data", "pipeline"))
     rows: list[tuple[Kind, int, int]] = [
         ("tensor", t, 1),
@@ -76,7 +76,8 @@ def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> 
 
 
 def _nodes(ranks: int, stride: int, node_size: int) -> int:
-    """Nodes over which the first group spreads, as few as any does where groups begin at a node's first place."""
+    """Return nodes over which the first group spreads, as few as any does where groups begin at a node's first
+    place."""
     if stride >= node_size:
         return ranks
     return math.ceil(ranks / max(1, node_size // stride))
@@ -119,7 +120,8 @@ class Timeline:
 
 
 def timeline_of(layout: Layout, step: StepTime) -> Timeline:
-    """Return the pipeline of a layout, with as many of its micro-batches as can be drawn. Contention is left out."""
+    """Return the timeline of a layout's pipeline, with as many micro-batches as can be drawn, and without
+    contention."""
     many, stages, chunks = int(layout.micro_batches), int(layout.pipeline), int(layout.interleave)
     number = min(many, max(stages, limit("timeline_passes") // (2 * stages * chunks)))
     if chunks > 1:
@@ -143,7 +145,7 @@ def timeline_of(layout: Layout, step: StepTime) -> Timeline:
 def timeline(
     stages: int, chunks: int, micro_batches: int, forward: float, backward: float, transfer: float, tail: float = 0.0
 ) -> Timeline:
-    """The schedule of ``micro_batches`` through ``stages`` of ``chunks`` each.
+    """Return the schedule of ``micro_batches`` through ``stages`` of ``chunks`` each.
 
     forward, backward: seconds of one chunk's pass.  transfer: seconds from one stage to the next.
     """
@@ -176,14 +178,15 @@ def timeline(
 
 
 def _needs(back: bool, place: int, last: int, micro: int) -> tuple[bool, int, int] | None:
-    """What must be done before: the pass of the stage before it, or after it on the way back."""
+    """Return what must be done before: the pass of the stage before it, or after it on the way back."""
     if not back:
         return (False, place - 1, micro) if place else None
     return (True, place + 1, micro) if place < last else (False, place, micro)
 
 
 def _order(rank: int, stages: int, chunks: int, micro_batches: int) -> list[_Task]:
-    """The passes of one stage in order: forward alone until the pipeline is full, then one of each, then backward."""
+    """Return the passes of one stage in order: forward alone until the pipeline is full, then one of each, then
+    backward."""
     group = min(stages, micro_batches)
     forward: list[_Task] = []
     backward: list[_Task] = []

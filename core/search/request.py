@@ -34,14 +34,14 @@ from core.training.trained import EVERYTHING, Trained
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From ``low`` to ``high``, both included; ``high`` None where nothing bounds it."""
+    """Range from ``low`` to ``high``, both included; ``high`` is None without an upper bound."""
 
     low: int = 1
     high: int | None = None
 
     @property
     def free(self) -> bool:
-        """Whether it allows every degree."""
+        """Whether the range allows every degree."""
         return self.low <= 1 and self.high is None
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Range:
         return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
 
     def includes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which of the values lie in it."""
+        """Return which of the values are in the range."""
         return (values >= self.low) & (values <= (np.inf if self.high is None else self.high))
 
 
@@ -88,18 +88,18 @@ class Constraints:
 
     @property
     def one_layout(self) -> bool:
-        """Whether they leave one layout alone, which is timed whether it fits or not."""
+        """Whether the constraints leave a single layout, which is timed whether it fits or not."""
         return all(isinstance(pin, int) for pin in (self.tensor, self.zero, self.shard_group, self.sequence_parallel))
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
-        """Which of the values a field may take."""
+        """Return which of the values a field may take."""
         pin, values = getattr(self, field), np.asarray(values)
         if pin is None or isinstance(pin, Range):
             return (pin or Range(-1)).includes(values)
         return np.isin(values, pin)
 
     def listed(self, field: str) -> tuple[int, ...] | None:
-        """The values that a field is pinned to; None where it is free or has a range."""
+        """Return the values that a field is pinned to; None if it is free or has a range."""
         pin = getattr(self, field)
         return None if pin is None or isinstance(pin, Range) else tuple(np.atleast_1d(pin).tolist())
 
@@ -110,13 +110,14 @@ class Constraints:
         return self.tensor_in_node and (pin is None or (isinstance(pin, Range) and pin.low <= 1))
 
     def choices(self, field: str, values: Any) -> npt.NDArray[np.int64]:
-        """Those of the values that a field may take."""
+        """Return the values that a field may take."""
         values = np.asarray(values, dtype=np.int64)
         return values[self.allowed(field, values)]
 
 
 def only(layout: Layout) -> Constraints:
-    """What leaves ``layout`` alone, but for its data-parallel ranks, and its micro-batches where they are 0."""
+    """Return constraints that allow only ``layout``, with free data-parallel ranks, and free micro-batches if they are
+    0."""
     degrees = ("tensor", "pipeline", "interleave", "context", "expert", "expert_tensor", "micro_batch")
     kept = (*degrees, "zero", "shard_group", "sequence_parallel", "recompute", "offload")
     pins: dict[str, Any] = {name: int(getattr(layout, name)) for name in kept}
@@ -137,21 +138,21 @@ which no search tries."""
 
 
 def with_fsdp(pins: Constraints) -> Constraints:
-    """The same constraints, and those of `FSDP` where a field is free."""
+    """Return the constraints with those of `FSDP` added for free fields."""
     free = {name: pin for name, pin in FSDP.items() if is_free(getattr(pins, name))}
     return replace(pins, **free)  # pyright: ignore[reportArgumentType]
 
 
 def is_free(pin: Pin) -> bool:
-    """Whether a pin allows every value."""
+    """Return whether a pin allows every value."""
     return pin is None or (isinstance(pin, Range) and pin.free)
 
 
 class SpaceError(LayoutError):
-    """A space of more plans than are searched.
+    """A search space with more layouts than are searched.
 
-    count: plans in it, or the least that are known to be. most: those that are searched at once. field: the choice
-    whose pinning would leave the fewest for certain. left: how many it leaves at most.
+    count: number of layouts, or a lower bound. most: the maximum. field: the field that leaves the fewest layouts if it
+    is pinned. left: upper bound on these.
     """
 
     def __init__(self, count: int, most: int, field: str, left: int) -> None:
@@ -164,10 +165,10 @@ class SpaceError(LayoutError):
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """One plan. Numbers only, no arrays.
+    """Result of one layout, as plain numbers.
 
-    tokens: of one step, at their mean length. usable: bytes that one accelerator has. mfu: model FLOPs of the step over
-    the dense peak. low, high: seconds of a step between which eight of ten comparable readings lie.
+    tokens: tokens of one step, at their mean length. usable: memory capacity in bytes. mfu: model FLOPs of the step
+    divided by the dense peak. low, high: 80% range of the step time in seconds.
     """
 
     layout: Layout
@@ -191,16 +192,16 @@ class LayoutResult:
 
     @property
     def spare(self) -> float:
-        """Bytes left on the fullest accelerator; negative where they are missing."""
+        """Free bytes on the accelerator that uses the most memory; negative if capacity is exceeded."""
         return self.usable - float(self.memory.total)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Columns:
-    """Plans as arrays of one length, the fastest first.
+    """Layouts as arrays of one length, the fastest first.
 
-    tokens: of one step. bound: index into the fields of `StepTime` of the largest part beside matmul, attention and
-    elementwise.
+    tokens: tokens of one step. bound: index of the largest overhead in the fields of `StepTime`, without matmul,
+    attention, and elementwise operations.
     """
 
     layout: Layout
@@ -215,11 +216,11 @@ class Columns:
         return 1e6 * self.seconds / self.tokens
 
     def at(self, place: int) -> Layout:
-        """One layout, of whole numbers."""
+        """Return one layout, of whole numbers."""
         return Layout(*(int(getattr(self.layout, field.name)[place]) for field in fields(Layout)))
 
     def fastest(self, slower: float, most: int) -> Columns:
-        """At most so many, evenly from the fastest to those of ``slower`` times its pace."""
+        """Return at most ``most`` layouts, evenly spaced from the fastest to ``slower`` times its step time."""
         inside = np.flatnonzero(self.pace <= slower * self.pace[:1])
         places = inside[np.linspace(0, len(inside) - 1, min(most, len(inside))).astype(np.intp)]
         layout = Layout(*(getattr(self.layout, field.name)[places] for field in fields(Layout)))
@@ -229,12 +230,11 @@ class Columns:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SearchResult:
-    """All that a search found.
+    """Result of a search.
 
-    best: the fastest; None where nothing fits.  pareto: plans that none beats in both time and memory, fastest first.
-    plans: the fastest of those that fit, up to a cap.  count: plans that can be.  fitting: those of them that fit.
-    nearest: where nothing fits, the plan that misses by least.  kept_free: share of an accelerator's memory that all of
-    them leave free.
+    best: the fastest layout; None if none fits. pareto: Pareto-optimal layouts in time and memory, the fastest first.
+    plans: the fastest layouts that fit, up to a cap. count: number of valid layouts. fitting: number that fit. nearest:
+    the layout with the lowest peak memory if none fits. kept_free: memory headroom that all of them leave.
     """
 
     best: LayoutResult | None
@@ -252,15 +252,14 @@ FREE_MEMORY = 0.08
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """Which layouts are searched.
+    """Search for layouts.
 
-    batch: sequences of a step, as a target.  running: how steps are run.  loss, chunks: how the loss is worked out, and
-    in how many pieces.  offloads, trained, in_backward, paged: what is trained, and what saves memory beside that.
-    mean_length: tokens that a sequence has on average, whose time counts; longest: tokens of the longest one, whose
-    memory counts; both 0 where every sequence has ``seq_len``.  exact: whether a step has exactly ``batch`` sequences.
-    memory_bytes: of one accelerator, NaN for the catalogue's.  keep_free: share of it that a plan leaves free, where
-    any does.  host_bytes: of a node's host, NaN where nobody said. Without slots, so that what follows from it is
-    worked out once.
+    batch: target sequences per step. running: how steps run. loss, chunks: implementation of the loss, and loss chunks.
+    offloads, trained, in_backward, paged: what is trained, and other memory options. mean_length: mean tokens per
+    sequence, which set the time; longest: tokens of the longest sequence, which sets the memory; both 0 if every
+    sequence has ``seq_len``. exact: whether a step has exactly ``batch`` sequences. memory_bytes: memory capacity, NaN
+    for the catalog's. keep_free: memory headroom, if a layout meets it. host_bytes: host memory per node, NaN without a
+    limit. The class has no slots, so that derived values are computed once.
     """
 
     spec: TransformerSpec
@@ -294,17 +293,17 @@ class SearchRequest:
         check_peak(self.cluster.accelerator, self.running.dtype)
 
     def on(self, accelerators: int) -> SearchRequest:
-        """The same on so many accelerators."""
+        """Return the request for another number of accelerators."""
         return replace(self, cluster=replace(self.cluster, count=accelerators))
 
     @property
     def timed_length(self) -> int:
-        """Tokens of a sequence on average: what a step takes, and what it trains."""
+        """Mean tokens per sequence, which determine step time and trained tokens."""
         return self.mean_length or self.seq_len
 
     @property
     def usable(self) -> float:
-        """Bytes of one accelerator; NaN where unknown."""
+        """Bytes of one accelerator; NaN if unknown."""
         return self.cluster.accelerator.memory_bytes if math.isnan(self.memory_bytes) else self.memory_bytes
 
     @property
@@ -338,14 +337,14 @@ class SearchRequest:
         )
 
     def work_share_of(self, spec: TransformerSpec) -> float:
-        """FLOPs of a step of ``spec`` over those of one that trains everything."""
+        """Return FLOPs of a step of ``spec`` over those of one that trains everything."""
         if self.trained.everything:
             return 1.0
         return work_share(spec, partly_trained(spec, self.policy, self.trained), self.timed_length)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
-        """Bytes that the fullest accelerator has to hold under each layout, and what a node's host lacks beside them:
-        more than there are where it does."""
+        """Return the peak memory of each layout in bytes, and what its host lacks; more than the capacity if the host
+        lacks memory."""
         memory = bytes_over(self.spec, layout, self._setup.states, self._setup.step, runtime=self.runtime)
         if math.isnan(self.host_bytes):
             return memory
@@ -353,11 +352,11 @@ class SearchRequest:
         return np.where(np.greater(lacks, 0), np.maximum(memory, self.usable) + lacks, memory)
 
     def memory(self, layout: Layout, stage: int | None = None) -> DeviceMemory:
-        """The same by class; or what an accelerator of one pipeline stage holds."""
+        """Return the memory by class; optionally that of an accelerator in one pipeline stage."""
         return self._setup.account(layout, stage=stage)
 
     def step(self, layout: Layout) -> StepTime:
-        """Seconds of a step under each layout."""
+        """Return the seconds of a step under each layout."""
         return step_over(
             self.spec,
             self.cluster,
@@ -370,7 +369,7 @@ class SearchRequest:
         )
 
     def known(self, layout: Layout) -> None:
-        """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""
+        """Raise `BudgetError` if a peak or a bandwidth that the given layout needs is unknown."""
         step_time(
             self.spec,
             self.cluster,
@@ -384,7 +383,7 @@ class SearchRequest:
         )
 
     def mfu(self, tokens: float, seconds: float) -> float:
-        """Share of the dense peak that the model FLOPs of so many tokens in so many seconds are; NaN where unknown."""
+        """Return the MFU of a number of tokens in a number of seconds, relative to the dense peak; NaN if unknown."""
         device = self.cluster.accelerator
         flop = float(flops_per_token(self.spec, self.timed_length, "causal").training) * tokens
         flop *= self.work_share_of(self.spec)
@@ -394,11 +393,11 @@ class SearchRequest:
         return float(mfu_needed(flop=flop, accelerators=self.cluster.count, peak=peak, seconds=seconds))
 
     def by_6n(self, mfu: float) -> float:
-        """An MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
+        """Return an MFU of `mfu`, attention counted, by 6 N of the parameters that work on each token."""
         return mfu_by_6n(self.spec, self.timed_length, mfu)
 
     def found(self, layout: Layout) -> tuple[LayoutResult, ...]:
-        """Plans one by one, of a layout whose fields are arrays of one length."""
+        """Return plans one by one, of a layout whose fields are arrays of one length."""
         memory, step = self.memory(layout), self.step(layout)
         size, range_ = np.shape(layout.data), range_of(self.spec, self.cluster, self.running)
 
@@ -427,13 +426,13 @@ class SearchRequest:
 
 
 def mfu_by_6n(spec: TransformerSpec, seq_len: int, mfu: float) -> float:
-    """An MFU that counts causal attention, by 6 N of the parameters that work on each token."""
+    """Return an MFU that counts causal attention, by 6 N of the parameters that work on each token."""
     counted = float(flops_per_token(spec, seq_len, "causal").training)
     return mfu * train_flop_6nd(parameters(spec).active, 1.0) / counted
 
 
 def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list[Explanation]:
-    """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
+    """Return the formulas from the days of all steps down to those of one step, each with all its values."""
     device = request.cluster.accelerator
     length = request.timed_length
     flop = float(flops_per_token(request.spec, length, "causal").training) * result.tokens

@@ -175,10 +175,10 @@ def too_many_layouts(request: SearchRequest) -> SpaceError | None:
 
 
 def laid(request: SearchRequest, count: int) -> tuple[Layout, Bools]:
-    """Return the space on up to ``count`` accelerators, and which layouts are valid.
+    """Return the search space on up to ``count`` accelerators, and which layouts are valid.
 
-    Along the first axis: all data-parallel ranks, with as many rounds of micro-batches as the batch has room for; and
-    the fewest rounds more that meet the batch, with as few ranks as that takes.
+    The first axis has two choices: all data-parallel ranks, with the micro-batches that the batch leaves; and the
+    fewest more micro-batches that meet the batch, with as few ranks as that takes.
     """
     layout, sound, unit = shapes(request)
     pins, batch = request.constraints, request.batch

@@ -52,8 +52,8 @@ _CONNECTION = ("08", "28", "3D", "57P")
 
 
 def make_engine(address: str | Path) -> Engine:
-    """An engine for a file of SQLite, or for an SQLAlchemy address of SQLite or PostgreSQL; nothing is opened yet.
-    Raises `StoreError`."""
+    """Return an engine for a file of SQLite, or for an SQLAlchemy address of SQLite or PostgreSQL; nothing is opened
+    yet. Raises `StoreError`."""
     if isinstance(address, Path):  # whose name may have a "?", which has a meaning of its own in an address
         return _sqlite(URL.create("sqlite", database=str(address)))
     try:
@@ -90,7 +90,7 @@ def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection
 
 
 def _path_of(url: URL) -> Path | None:
-    """The path of a database of SQLite; None for one in memory or behind a server."""
+    """Return the path of a database of SQLite; None for one in memory or behind a server."""
     name = url.database or ""
     on_disk = url.get_backend_name() == "sqlite" and name not in ("", ":memory:") and not name.startswith("file:")
     return Path(name) if on_disk else None

@@ -15,7 +15,7 @@ class StoreError(Exception):
 
 
 class Conflict(StoreError):  # noqa: N818 - it is no fault
-    """Someone else has changed the plan. newer: the plan as it is now."""
+    """Another user has changed the plan. newer: the plan as it is now."""
 
     def __init__(self, newer: SavedPlan) -> None:
         super().__init__(message("store.error.conflict", plan=newer.entry.name, revision=float(newer.revision)))

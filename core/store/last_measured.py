@@ -19,7 +19,7 @@ _RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
 
 
 def last_measured() -> tuple[tuple[Record, ...], str]:
-    """Return the kept measurements, the newest first, and why there is none if the file cannot be read."""
+    """Return the saved measurements, the newest first, and the error if the file cannot be read."""
     try:
         return _read(_path().read_bytes()), ""
     except FileNotFoundError:

@@ -18,9 +18,9 @@ _LOCK = 0x6E61706B
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the database to `HEAD`, in one transaction; of several processes one does, and the others wait.
+    """Upgrade the database to `HEAD` in one transaction. Of several processes, one does it, and the others wait.
 
-    Raises `StoreError` where the database is of a version that has no script here, and leaves it alone.
+    Raises `StoreError` for a database of an unknown version, without a change.
     """
     with transaction(engine) as connection:
         if version_of(connection) == HEAD:
@@ -32,7 +32,7 @@ def migrate(engine: Engine) -> None:
 
 
 def version_of(connection: Connection) -> str:
-    """The version of a database; empty for one that has no tables yet."""
+    """Return the version of a database; empty for one that has no tables yet."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")

@@ -20,7 +20,7 @@ def on_page(entry: Entry, *, fill_answer: bool) -> dict[str, str]:
 
 
 def with_changes(entry: Entry, now: Mapping[str, str], *, fill_answer: bool) -> Entry:
-    """Return ``entry`` with what has changed on a page, and the rest as it was saved."""
+    """Return ``entry`` with the changes made on a page, and everything else as saved."""
     if entry.kind == "decision":
         return replace(entry, texts={**entry.texts, **entry_of("", now, entry.kind).texts})
     begun, here = (entry_of("", link_texts(texts)).texts for texts in (on_page(entry, fill_answer=fill_answer), now))

@@ -39,8 +39,8 @@ class SavedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new
-    text, empty where there was or is none."""
+    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new text,
+    empty if there was or is none."""
 
     field: str
     old: str
@@ -49,8 +49,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A revision: when it was made, by whom, and what it changed; nothing in the first. whole: whether all of its row
-    could be read."""
+    """A revision: when it was made, by whom, and what it changed; nothing in the first. whole: whether its row could be
+    read."""
 
     revision: int
     when: datetime

@@ -147,7 +147,7 @@ def searched(plan: SavedPlan) -> str:
 
 
 def folded(text: str) -> str:
-    """Return ``text`` without case, with normalized accents."""
+    """Return ``text`` in lower case with normalized accents."""
     return cleaned(unicodedata.normalize("NFC", text.casefold()), len(text) + limit("saved_chars"), lines=True)
 
 

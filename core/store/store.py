@@ -149,7 +149,7 @@ class Store:
         tags: Iterable[str] | None = None,
         who: str = "",
     ) -> SavedPlan:
-        """Change what is given of a plan, and return it. An empty change is none.
+        """Change the given parts of a plan, and return it. Nothing happens without a change.
 
         Raises `Conflict` if the plan is no longer at ``revision``. entry: its fields and results, and its name unless
         ``name`` is given.

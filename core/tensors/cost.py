@@ -20,9 +20,9 @@ _STRIDE = Source(
     sources=(_VIEWS,),
 )
 def tensor_bytes(elements: float, element_bytes: float) -> float:
-    """Bytes of as many separate elements: elements times bytes per element.
+    """Bytes of separate elements: elements times bytes per element.
 
-    Elements that share a cell take less memory, cells that no element uses take more.
+    Elements that share a cell take less memory, and cells that no element uses take more.
     """
     return elements * element_bytes
 
@@ -54,9 +54,9 @@ def matrix_cell(offset: float, row: float, row_stride: float, column: float, col
     sources=(_VIEW,),
 )
 def merging_stride(stride: float, size: float) -> float:
-    """Stride with which a dimension merges with its right neighbour.
+    """Stride with which a dimension merges with its right neighbor.
 
-    Then one step in the left dimension equals a walk through the whole right one, so a view may treat both as one
-    dimension. Dimensions of size 1 take no step and never stand in the way.
+    One step in the left dimension is then a walk through the whole right one, so a view may treat both as one
+    dimension. Dimensions of size 1 never prevent a merge.
     """
     return stride * size

@@ -21,7 +21,7 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 
 @dataclass(frozen=True, slots=True)
 class StrideRun:
-    """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
+    """Neighboring dimensions ``first`` to ``last`` that one stride covers: ``numel`` steps of ``stride``."""
 
     first: int
     last: int
@@ -33,9 +33,8 @@ class StrideRun:
 class TensorLayout:
     """Shape, strides and storage offset of a tensor, in elements.
 
-    Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ.
-    Raises ``ValueError`` when shape and stride differ in length or a size is negative.
-    Source: https://docs.pytorch.org/docs/stable/tensor_view.html
+    Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ. Raises ``ValueError`` if shape and stride differ in
+    length or a size is negative. Source: https://docs.pytorch.org/docs/stable/tensor_view.html
     """
 
     shape: tuple[int, ...]
@@ -50,7 +49,7 @@ class TensorLayout:
 
     @classmethod
     def contiguous(cls, shape: Sequence[int], offset: int = 0) -> TensorLayout:
-        """The row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
+        """Return the row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
         return cls(tuple(shape), contiguous_strides(shape), offset)
 
     @property
@@ -70,13 +69,14 @@ class TensorLayout:
     def is_channels_last(self) -> bool:
         """torch's rule for ``memory_format=torch.channels_last`` (rank 4) and ``channels_last_3d`` (rank 5).
 
-        The channels, dimension 1, lie closest together; dimensions of size 1 do not matter. False for other ranks.
+        The channels, dimension 1, have the smallest stride; dimensions of size 1 do not matter. False for other ranks.
         """
         order = CHANNELS_LAST.get(self.rank)
         return order is not None and self._packed(order)
 
     def _packed(self, order: Iterable[int]) -> bool:
-        """Whether the dimensions, walked from fastest to slowest in ``order``, leave no gap and start at stride 1."""
+        """Return whether the dimensions, walked from fastest to slowest in ``order``, leave no gap and start at stride
+        1."""
         expected = 1
         for dim in order:
             if self.shape[dim] != 1:
@@ -94,11 +94,11 @@ class TensorLayout:
         return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
 
     def permuted(self, order: Sequence[int]) -> TensorLayout:
-        """The same cells with the dimensions in another order."""
+        """Return the layout with its dimensions in another order."""
         return TensorLayout(tuple(self.shape[d] for d in order), tuple(self.stride[d] for d in order), self.offset)
 
     def cell(self, *index: int) -> int:
-        """Storage cell of the element at ``index``; negative indices count from the end.
+        """Return the storage cell of the element at ``index``; negative indices count from the end.
 
         Raises ``IndexError`` for a wrong number of indices or one out of range.
         """
@@ -112,7 +112,7 @@ class TensorLayout:
         return cell
 
     def each_cell(self) -> npt.NDArray[np.int64]:
-        """Storage cells of all elements; raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
+        """Return the storage cells of all elements; raises ``ValueError`` beyond ``tensor_elements`` of core.limits."""
         if self.numel > limit("tensor_elements"):
             raise ValueError(
                 f"{self.numel:,} elements are too many to go through one by one; at most {limit('tensor_elements'):,}."
@@ -120,7 +120,8 @@ class TensorLayout:
         return self.cells()
 
     def cells(self, count: int | None = None) -> npt.NDArray[np.int64]:
-        """Storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B each."""
+        """Return the storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B
+        each."""
         total = self.numel if count is None else min(count, self.numel)
         left = np.arange(total, dtype=np.int64)
         cells = np.full(total, self.offset, dtype=np.int64)
@@ -137,10 +138,10 @@ class TensorLayout:
 
     @property
     def runs(self) -> tuple[StrideRun, ...]:
-        """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.
+        """The fewest runs of neighboring dimensions that one stride each can walk, first dimension first.
 
-        Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of
-        the run times the elements of the run: stepping once in d is then the same as walking through the run.
+        Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of the
+        run times the elements of the run: stepping once in d is then the same as walking through the run.
         """
         result: list[StrideRun] = []
         last = self.rank - 1
@@ -155,7 +156,7 @@ class TensorLayout:
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides of ``shape`` in elements; a zero size counts as one, as in torch."""
+    """Return the row-major strides of ``shape`` in elements; a zero size counts as one, as in torch."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):

@@ -100,7 +100,7 @@ class ShapeError(ValueError):
 
 
 def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """``shape`` with its -1 worked out for ``numel`` elements. Raises `ShapeError` when that is impossible."""
+    """Return ``shape`` with its -1 computed for ``numel`` elements. Raises `ShapeError` if that is impossible."""
     if sum(size < 0 for size in shape) > 1 or min(shape, default=0) < -1:
         raise ShapeError(message("tensors.rule.negative"))
     known = math.prod(size for size in shape if size != -1)
@@ -143,7 +143,7 @@ def explain_view(layout: TensorLayout, new_shape: Sequence[int]) -> ViewVerdict:
 def _refusal(
     layout: TensorLayout, shape: tuple[int, ...], runs: tuple[StrideRun, ...], run: StrideRun, new_dim: int
 ) -> ViewVerdict:
-    """The verdict when new dimension ``new_dim`` is too long for what is left of ``run``."""
+    """Return the verdict when new dimension ``new_dim`` is too long for what is left of ``run``."""
     # A run is only ever too short when it has a dimension to its left, and that one's size is not 1.
     left = run.first - 1
     right = next(d for d in range(run.first, run.last + 1) if layout.shape[d] != 1)
@@ -153,7 +153,7 @@ def _refusal(
 
 
 def _hops(layout: TensorLayout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:
-    """An example: a line of cells along one new dimension whose steps differ; ``None`` where no line shows it.
+    """Return an example: a line of cells along one new dimension whose steps differ; ``None`` where no line shows it.
 
     Looks along ``new_dim`` first, then along the others from the right, for one whose cells and elements are drawn;
     there it takes the one nearest the start. Where none is drawn, the first one found.

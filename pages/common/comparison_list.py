@@ -27,7 +27,7 @@ _PLANS, _PACKED, _NEXT = "compared:plans", "compared:packed", "compared:next"
 
 
 def take_up_link() -> tuple[str, ...]:
-    """Take up the comparison list of the link that opened the session, once; what is to be said about it."""
+    """Open the comparison of the link that opened the session, once, and return messages about it."""
     if _PLANS in st.session_state or IN_LINK not in st.query_params:
         return ()
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
@@ -39,7 +39,7 @@ def take_up_link() -> tuple[str, ...]:
 
 
 def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """What cannot be read of plans, each under its name."""
+    """Return what cannot be read of plans, each under its name."""
     return tuple(
         message("comparison.error.field", plan=clipped(entry.name), problem=wrong.message)
         for entry in entries
@@ -48,39 +48,39 @@ def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def same(entry: Entry) -> Entry | None:
-    """The plan of the comparison list that is this very plan, by whatever name; None where none is."""
+    """Return the plan of the comparison with the same texts, under any name; None if there is none."""
     return next((plan for plan in plans() if plan.texts == entry.reading.texts), None)
 
 
 def plans() -> tuple[Entry, ...]:
-    """The plans of the comparison list, in order."""
+    """Return the plans of the comparison list, in order."""
     return tuple(held().values())
 
 
 def held() -> Mapping[int, Entry]:
-    """The same under their numbers, which they keep as long as they are there."""
+    """Return the plans by their numbers, which they keep while they are in the comparison."""
     return st.session_state.get(_PLANS, {})
 
 
 def full() -> bool:
-    """Whether the comparison list holds as many plans as can be compared."""
+    """Return whether the comparison has the maximum number of plans."""
     return len(held()) >= limit("compared_plans")
 
 
 def add(entry: Entry) -> bool:
-    """Put one more plan at the end; False where the comparison list is full, which then stays as it is."""
+    """Append a plan. Return False, without a change, if the comparison is full."""
     return insert(entry, len(held()))
 
 
 def offer(entry: Entry) -> str:
-    """Put one more plan at the end, unless it is there already; what is to be said where it is not put."""
+    """Append a plan unless it is already there. Return a message if it was not added."""
     if there := same(entry):
         return already_in(there)
     return "" if add(entry) else no_more()
 
 
 def way_there() -> None:
-    """The way to Compare, once there is something in it."""
+    """Draw the link to Compare if the comparison has plans."""
     if count := len(held()):
         st.page_link(
             COMPARE.path,
@@ -100,7 +100,7 @@ def insert(entry: Entry, at: int) -> bool:
 
 
 def put(entries: Iterable[Entry]) -> None:
-    """Replace all plans by these, of which those that find no room are left out."""
+    """Replace all plans by these, up to the maximum."""
     _hold({_number(): _readable(entry) for entry in tuple(entries)[: limit("compared_plans")]})
 
 
@@ -110,18 +110,18 @@ def put_back(entries: Mapping[int, Entry]) -> None:
 
 
 def change(number: int, entry: Entry) -> None:
-    """Put ``entry`` in the place of the plan ``number``; nothing where that has been removed."""
+    """Put ``entry`` in the place of the plan ``number``; nothing if that has been removed."""
     if number in held():
         _hold({**held(), number: entry})
 
 
 def remove(number: int) -> None:
-    """Take a plan out."""
+    """Remove a plan from the comparison."""
     _hold({n: entry for n, entry in held().items() if n != number})
 
 
 def move(number: int, by: int) -> None:
-    """Move a plan by so many places, as far as there are any."""
+    """Move a plan by a number of places, as far as possible."""
     order = list(held())
     if number in order:
         at = order.index(number)
@@ -130,13 +130,14 @@ def move(number: int, by: int) -> None:
 
 
 def in_link(page: PageSpec) -> dict[str, str]:
-    """What a link to ``page`` carries of it: nothing where it is empty or the page is none of planning."""
+    """Return the part of a link to ``page`` that carries the comparison; empty without plans or for a page without a
+    plan."""
     packed: str = st.session_state.get(_PACKED, "")
     return {IN_LINK: packed} if packed and page in GROUPS["Plan"] else {}
 
 
 def remember(page: PageSpec) -> None:
-    """Have the browser's address carry the comparison list as well, so that loading the page again keeps it."""
+    """Add the comparison to the browser's address, so that reloading the page keeps it."""
     packed = in_link(page).get(IN_LINK)
     if packed != st.query_params.get(IN_LINK):
         if packed:
@@ -146,7 +147,7 @@ def remember(page: PageSpec) -> None:
 
 
 def _readable(entry: Entry) -> Entry:
-    """The plan with the texts in force: what cannot be read has its default."""
+    """Return the plan with the texts in force: what cannot be read has its default."""
     return replace(entry, texts=entry.reading.texts)
 
 

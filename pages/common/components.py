@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).parents[2] / "assets" / "components"
 
 @cached("results_kept")
 def component(name: str) -> Any:
-    """The mount function of ``assets/components/<name>.js`` with its ``.css`` (and the palette's variables).
+    """Return the mount function of ``assets/components/<name>.js`` with its ``.css`` (and the palette's variables).
 
     A long script keeps its functions in ``<name>.<part>.js`` files, which are put in front of it.
     """
@@ -36,7 +36,7 @@ def component(name: str) -> Any:
 def copy_link(
     query: str, *, key: str, at: str = "", projector: bool = False, take: Callable[[object], None] | None = None
 ) -> None:
-    """A button that copies this page's address with ``query`` (every field spelled out).
+    """Draw a button that copies this page's address with ``query`` (every field spelled out).
 
     at: the key of the part of the page that the browser brings into sight, once after loading; may be empty.
     projector: whether arrow keys step through presets; ``take`` is called with the index of the one stepped to.
@@ -54,5 +54,5 @@ def copy_link(
 
 
 def _redraw() -> None:
-    """Logo and charts change with the theme, so the whole app is drawn again."""
+    """Redraw the whole app, because the logo and charts change with the theme."""
     st.rerun(scope="app")

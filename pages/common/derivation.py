@@ -13,7 +13,7 @@ _SIGN = re.compile(f"([{''.join(_SIGNS)}])")
 
 
 def step_markdown(step: DerivationStep) -> str:
-    """Title and method, formula, values, then what each symbol means and the sources."""
+    """Return title and method, formula, values, then what each symbol means and the sources."""
     several = len(step.uses) > 1
     values = _table(step) if several else _display(step.uses[0].substituted)
     detail = f" {_words(step.detail)}" if step.detail else ""
@@ -33,7 +33,7 @@ def _display(latex: str) -> str:
 
 
 def _table(step: DerivationStep) -> str:
-    """One row a use: what it is for, the values that differ, the result."""
+    """Return one row a use: what it is for, the values that differ, the result."""
     first, differing = step.uses[0], step.differing
     named = any(use.named for use in step.uses)
     heads = [*(_cell(first.terms[i].latex) for i in differing), _cell(first.symbol)]
@@ -51,12 +51,12 @@ def _cell(latex: str) -> str:
 
 
 def _value(use: Explanation) -> str:
-    """The result; only what is rounded says so."""
+    """Return the result; only what is rounded says so."""
     return use.found.removeprefix("= ")
 
 
 def _where(step: DerivationStep) -> str:
-    """What each symbol means, with its value where all uses share it, and what is to be said of a use."""
+    """Return what each symbol means, with its value where all uses share it, and what is to be said of a use."""
     differing = step.differing
     texts = [
         f"${term.latex}$ = {markdown_text(term.meaning)}" + ("" if i in differing else f" ({markdown_text(term.text)})")
@@ -73,12 +73,12 @@ def _sources(step: DerivationStep) -> str:
 
 
 def _words(text: str) -> str:
-    """A docstring's words in one line, its powers as superscripts."""
+    """Return a docstring's words in one line, its powers as superscripts."""
     flat = " ".join(text.split()).replace("$", r"\$")
     return _POWER.sub(lambda m: f"${m[1].replace('−', '-')}^{{{_raised(m[2].strip('()'))}}}$", flat)
 
 
 def _raised(text: str) -> str:
-    """A power in words as LaTeX, whose text knows no minus sign and no brackets of a floor."""
+    """Return a power in words as LaTeX, whose text knows no minus sign and no brackets of a floor."""
     parts = (part.strip() for part in _SIGN.split(text))
     return "".join(_SIGNS.get(part, rf"\text{{{part}}}") for part in parts if part)

@@ -36,7 +36,7 @@ _SAID = "plan:set aside"
 
 
 def set_aside(inputs: Inputs, before: str, after: str, *, restore: bool = True) -> None:
-    """In a callback: set aside what was entered for the accelerator ``before``, and restore what was for ``after``."""
+    """Set aside what was entered for the accelerator ``before``, and restore what was for ``after`` (callback)."""
     if before == after:
         return
     entered: dict[str, dict[str, str]] = st.session_state.setdefault(_ENTERED, {})
@@ -50,13 +50,15 @@ def set_aside(inputs: Inputs, before: str, after: str, *, restore: bool = True) 
 
 
 def changed(inputs: Inputs) -> None:
-    """In a callback: the plan's accelerator was changed in its field."""
+    """React to another accelerator in the plan's field (callback)."""
     set_aside(inputs, inputs.reading.texts[ACCELERATOR.id], inputs.now(ACCELERATOR.id))
 
 
 def replaced(inputs: Inputs, texts: Mapping[str, str], *, whole: bool = False) -> None:
-    """In a callback, before ``texts`` are put into the plan: they may name another accelerator. whole: they are a
-    plan, in which nothing is to be said of the one before."""
+    """React to ``texts`` that will replace texts of the plan and may name another accelerator (callback).
+
+    whole: whether they are a whole plan, so that nothing is said about the one before.
+    """
     before = inputs.now(ACCELERATOR.id)
     set_aside(inputs, before, texts.get(ACCELERATOR.id, before), restore=whole)
     if whole:
@@ -71,7 +73,7 @@ def say(inputs: Inputs) -> None:
 
 
 def own_layout_from(inputs: Inputs, plan: Plan) -> None:
-    """In a callback: a layout of one's own begins as the one that the plan had."""
+    """Start a custom layout from the plan's layout (callback)."""
     if inputs.now(LAYING.id) == OWN_LAYOUT:
         with suppress(BudgetError, LayoutError):
             for name, text in made_own(plan, estimate(plan).memory.layout).items():
@@ -79,8 +81,7 @@ def own_layout_from(inputs: Inputs, plan: Plan) -> None:
 
 
 def begin_batch(inputs: Inputs, plan: Plan) -> None:
-    """In a callback: fine-tuning begins with a batch of its own, and pre-training gets its own back. One that somebody
-    typed stays, also where it is that of fine-tuning."""
+    """Set the default batch of fine-tuning, or restore that of pre-training (callback). An entered batch stays."""
     everything, text = inputs.now(METHOD.id) == EVERYTHING.method, inputs.now(BATCH.id)
     if everything == plan.trained.everything or (everything and not st.session_state.get(_BEGUN, True)):
         return

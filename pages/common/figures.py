@@ -30,10 +30,10 @@ _TYPED = {
 
 
 def ready(figure: Mapping[str, Any], theme: str | None = None) -> Any:
-    """``figure`` as an object that ``st.plotly_chart`` takes for a validated figure and sends as it stands.
+    """Return ``figure`` as an object that ``st.plotly_chart`` takes for a validated figure and sends unchanged.
 
-    theme: whose colours the front end fills in; it draws again what says another one. A figure that a page keeps
-    becomes one object for each theme.
+    theme: whose colors the front end fills in; it draws again what says another one. A figure that a page keeps becomes
+    one object for each theme.
     """
     figures: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
     if theme not in figures:
@@ -58,7 +58,8 @@ class Wired(dict[str, Any]):
 
 @cached("arrays_kept")
 def kept(figure: Callable[..., dict[str, Any]], *given: Hashable) -> dict[str, Any]:
-    """What ``figure`` makes of ``given``, as it is sent: whoever asks for the same picture again shares it."""
+    """Return the figure that ``figure`` makes of ``given``, as it is sent. Users who ask for the same figure share
+    it."""
     return wire(figure(*given))
 
 
@@ -70,8 +71,8 @@ _FOREIGN = re.compile(r"<(?!/?(?:b|br|extra|span|sup)>|(?:b|span) style='[^<>()&
 
 
 def wire(value: Any) -> Any:
-    """A copy of ``value`` in which numpy arrays have become plotly's base64 arrays, or lists where it has none, and in
-    whose texts only the tags of our own figures are tags."""
+    """Return a copy of ``value`` in which numpy arrays have become plotly's base64 arrays, or lists where it has none,
+    and in whose texts only the tags of our own figures are tags."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -117,7 +118,8 @@ _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
 
 
 def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
-    """A copy of a figure for the last row of a lecture hall: all that is measured in pixels larger, data as it is.
+    """Return a copy of a figure for the last row of a lecture hall: all that is measured in pixels larger, data as it
+    is.
 
     room: pixels that it may be high.
     """
@@ -136,7 +138,8 @@ def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
 
 
 def _grown(value: Any, of: str) -> Any:
-    """``value``, which stands under the name ``of``, with what is in pixels by its own or its parent's name larger."""
+    """Return ``value``, which stands under the name ``of``, with what is in pixels by its own or its parent's name
+    larger."""
     if isinstance(value, Mapping):
         return {name: _grown_in(of, name, item) for name, item in value.items()}
     if isinstance(value, list | tuple):

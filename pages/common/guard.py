@@ -24,10 +24,10 @@ MARK = "np-failed"
 
 @contextmanager
 def guarded(part: str) -> Iterator[None]:
-    """Catch what the ``part`` of the page raises, and say in its place that it failed.
+    """Catch errors of the ``part`` of the page, and show in its place that it failed.
 
-    Streamlit stops and reruns a script by exceptions that are no ``Exception``; they pass. Of a run that took too long
-    the innermost part says so.
+    Streamlit stops and reruns a script with exceptions that are not an ``Exception``; they pass. If a run takes too
+    long, the innermost part says so.
     """
     try:
         yield
@@ -43,7 +43,7 @@ def guarded(part: str) -> Iterator[None]:
 
 @contextmanager
 def guarded_page(query: str) -> Iterator[None]:
-    """The same for a whole page, where what raises stands in no part; ``query`` is what its link shall carry then."""
+    """Catch errors of a page outside its parts, and show that it failed. query: query string of its link."""
     try:
         yield
     except FragmentHandledException:

@@ -50,9 +50,9 @@ _FOUND_TEXTS = "plan:found"
 
 @dataclass(frozen=True, slots=True)
 class PresetButton:
-    """A preset of the page in this run: its name, what makes it the page's, whether it is, and the part it is about.
+    """Preset of the page in this run: its name, what selects it, whether it is current, and its part of the page.
 
-    at: the name of that part, without prefix; empty for the page as it is.
+    at: name of that part, without prefix; empty for the whole page.
     """
 
     name: str
@@ -99,11 +99,12 @@ class Inputs:
         self.address_texts.update(self.form.address_texts(self.reading.texts))
 
     def key(self, name: str) -> str:
-        """The query parameter and widget key of the field ``name``."""
+        """Return the query parameter and widget key of the field ``name``."""
         return self.form.key(name)
 
     def _read(self) -> ParsedForm:
-        """The form's texts: of each field that of its widget, else as it was left here, or on another page of the plan.
+        """Return the form's texts: of each field that of its widget, else as it was left here, or on another page of
+        the plan.
 
         Where the page has just been opened, by the address or with what the page before found, that goes before both;
         an address that names a field of the plan is a plan of its own, whose other fields are as usual.
@@ -149,7 +150,7 @@ class Inputs:
         return reading
 
     def _opened(self, now: Mapping[str, Any]) -> dict[str, str]:
-        """By id, what the address that the page was opened with says of its fields."""
+        """Return by id, what the address that the page was opened with says of its fields."""
         address = {name: st.query_params.get_all(name) for name in st.query_params}
         opened, messages = self.form.from_address(address)
         if f"{self.page.prefix}:opened" not in now:
@@ -158,7 +159,7 @@ class Inputs:
         return opened
 
     def _keep(self, texts: Mapping[str, str]) -> None:
-        """The texts of all fields, those of the plan in one place for all pages."""
+        """Draw the texts of all fields, those of the plan in one place for all pages."""
         shared = self.form.shared
         self._field_texts = dict(texts)
         st.session_state[self._texts_key] = {name: text for name, text in texts.items() if name not in shared}
@@ -173,8 +174,10 @@ class Inputs:
         st.session_state[self.key(name)] = self._content(name, text)
 
     def set_everywhere(self, name: str, texts: Mapping[str, str]) -> dict[str, str]:
-        """In a callback: give each page's own field ``name`` the text that ``texts`` has for its prefix, or its
-        default. Returns what the pages had before, by prefix."""
+        """Give each page's own field ``name`` the text that ``texts`` has for its prefix, or its default (callback).
+
+        Returns what the pages had before, by prefix.
+        """
         if name in self._field_texts:
             self.put(name, texts.get(self.page.prefix, self.form[name].default))
         before: dict[str, str] = {}
@@ -185,12 +188,12 @@ class Inputs:
         return before
 
     def _content(self, name: str, text: str) -> object:
-        """What the widget of a field holds for a text."""
+        """Return what the widget of a field holds for a text."""
         field = self._alone.get(name) or next((field for field in self.form.fields if field.id == name), None)
         return widgets.content(field, text) if field else text
 
     def folded(self) -> dict[str, object]:
-        """Key → what the widget would hold, of the form's fields that are not drawn."""
+        """Return key → what the widget would hold, of the form's fields that are not drawn."""
         return {
             self.key(field.id): widgets.content(field, self._field_texts[field.id])
             for field in self.form.fields
@@ -198,12 +201,13 @@ class Inputs:
         }
 
     def now(self, name: str) -> str:
-        """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
+        """Return the text of the form's field ``name`` in a callback, where it may be newer than what this run has
+        read."""
         content: object = st.session_state.get(self.key(name), _MISSING)
         return self.reading.texts[name] if content is _MISSING else widgets.text_of(self.form[name], content)
 
     def plan_now(self) -> dict[str, str]:
-        """The texts of the plan in a callback, by id, with what was changed since this run."""
+        """Return the texts of the plan in a callback, by id, with what was changed since this run."""
         texts, now = st.session_state[PLAN_TEXTS], st.session_state.to_dict()
         keys = {name: self.key(name) for name in texts}
         return texts | {
@@ -213,7 +217,7 @@ class Inputs:
         }
 
     def take_all(self, texts: Mapping[str, str]) -> None:
-        """In a callback: these fields, and of every other its default, as a link opens them."""
+        """Set these fields, and every other to its default, as a link does (callback)."""
         texts = {**texts, **self.form.imply(texts)}
         for field in self.form.fields:
             self.put(field.id, texts.get(field.id, field.default))
@@ -229,9 +233,9 @@ class Inputs:
         changed: Callable[[], None] | None = None,
         bare: bool = False,
     ) -> None:
-        """The widget of a field of the form. Label and placeholder are the field's unless others are given.
+        """Draw the widget of a field of the form. Label and placeholder are the field's unless others are given.
 
-        changed: called when a visitor has changed it. bare: its label is read out, but not seen.
+        changed: called when a user has changed it. bare: its label is read out, but not seen.
         """
         field, key = self.form[field.id], self.key(field.id)
         self.drawn.add(field.id)
@@ -249,9 +253,10 @@ class Inputs:
             self._outdated = True  # the browser had more to say of it than the address
 
     def ask(self, field: Field, **more: Any) -> Any:
-        """Draw a field that is in no form, and give its value. A bad text shows why, and the last good one stays.
+        """Draw a field outside the form, and return its value. A bad text shows an error, and the last good one still
+        applies.
 
-        more: what its widget takes beside, such as ``format``.
+        more: options of its widget, such as ``format``.
         """
         key = self.key(field.id)
         self._alone[field.id] = field
@@ -284,7 +289,7 @@ class Inputs:
         return value
 
     def problems(self, *names: str) -> list[str]:
-        """Messages about these fields of the form that have not been said yet."""
+        """Return messages about these fields of the form that have not been shown yet."""
         wanted = set(names)
         new = [p for p in self.reading.problems if p.field in wanted - self._said]
         self._said |= wanted
@@ -300,7 +305,8 @@ class Inputs:
         at: str = "",
         replaces: Callable[[], None] | None = None,
     ) -> str | None:
-        """Presets to click, which set fields of the form. One whose fields mean what the present ones do is current.
+        """Return presets to click, which set fields of the form. One whose fields mean what the present ones do is
+        current.
 
         key: of a row of its own; rows of panels, which do not begin with “presets” and are of no part, are no slides.
         at: the part of the page that they are about. replaces: called before a preset's texts are put. Fields in no
@@ -340,10 +346,10 @@ class Inputs:
         st.session_state[_FOUND_TEXTS] = dict(texts)
 
     def finish(self) -> None:
-        """At the end of a run: fields that were not drawn leave session state, and the address carries all of them.
+        """End a run: remove the fields that were not drawn from session state, and write all fields to the address.
 
-        What they hold stands in one place for the whole form. Streamlit goes through all of session state again and
-        again, so that a hundred fields there that nobody sees would cost more than those that are drawn.
+        Their values are stored in one place for the whole form. Streamlit walks through session state repeatedly, so a
+        hundred hidden fields would cost more than the visible ones.
         """
         self._drawn_all = True
         for name in self._in_state - self.drawn:
@@ -375,9 +381,9 @@ class Inputs:
 
     @contextmanager
     def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
-        """A titled part of the page that runs only while open; whether it is, is part of the address.
+        """Draw a titled part of the page that runs only while it is open, which the address records.
 
-        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
+        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. An error in it affects only the panel.
         """
         key, of_form = self.key(name), name in self._field_texts
         self.drawn.add(name)
@@ -395,7 +401,7 @@ class Inputs:
         st.session_state[f"{self.key(name)}:good"] = text
 
     def last_good(self, name: str, default: str) -> str:
-        """The field's last good value (or ``default``), which the permalink then carries as well."""
+        """Return the field's last good value (or ``default``), which the permalink then carries as well."""
         text: str = st.session_state.get(f"{self.key(name)}:good", default)
         self.address_texts[self.key(name)] = text
         return text
@@ -405,6 +411,6 @@ class Inputs:
         self.errors.append(f"{problem} {consequence}".strip())
 
     def query(self) -> str:
-        """The query string that spells out every field, the version, and the plans to compare."""
+        """Return the query string that spells out every field, the version, and the plans to compare."""
         fields = {PACKED: self._packed(self.reading.texts)} if self._packed else self.address_texts
         return query_of(fields | comparison_list.in_link(self.page))

@@ -15,12 +15,13 @@ LANDS_AT = "at"
 
 
 def key_of(page: PageSpec, name: str) -> str:
-    """The name of a field of ``page`` in an address: a plan's is the same on every page that has one."""
+    """Return the name of a field of ``page`` in an address: a plan's is the same on every page that has one."""
     return f"{SHARED if page.plans and name in PLAN_IDS else page.prefix}_{name}"
 
 
 def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
-    """The address of ``page`` from any page, with these fields (names without prefix) set, and the plans to compare.
+    """Return the address of ``page`` from any page, with these fields (names without prefix) set, and the plans to
+    compare.
 
     others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
     fields, that is to be in sight when it opens.

@@ -75,7 +75,7 @@ _RUNTIME: Rows = (
 
 
 def _layout(plan: Plan) -> Rows:
-    """The fields of the layout: its degrees where it is a custom one, and what it runs with."""
+    """Return the fields of the layout: its degrees where it is a custom one, and what it runs with."""
     modules = (layout.RECOMPUTE_MODULES,) if named_modules(plan.layout.recompute) else ()
     return (layout.LAYING, *((*_DEGREES, *modules) if plan.own_layout else ()), *_RUNTIME)
 
@@ -145,24 +145,24 @@ _HERE: ContextVar[PageRun] = ContextVar("the page in this run")
 
 
 def page_run() -> PageRun:
-    """The page in this run."""
+    """Return the page in this run."""
     return _HERE.get()
 
 
 @contextmanager
 def question() -> Iterator[None]:
-    """The page's own question, in the line of its title."""
+    """Draw the page's question in the line of its title."""
     with page_run().head.question or st.container():
         yield
 
 
 def question_line(name: str) -> Any:
-    """A line of fields over an answer that is not the page's first."""
+    """Return a line of fields over an answer that is not the page's first."""
     return st.container(key=f"np-question-{name}", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
 def ask(inputs: Inputs, word: str, *fields: Field, width: int | None = None, placeholder: str = "") -> None:
-    """Fields of the page's question in the line of its title, after the word that stands for their labels."""
+    """Draw fields of the page's question in the line of its title, after the word that replaces their labels."""
     if word:
         st.html(f'<span class="np-ask" aria-hidden="true">{safe_text(word)}</span>', width="content")
     for one in fields:
@@ -225,7 +225,7 @@ def _fields(inputs: Inputs, plan: Plan) -> None:
 
 @contextmanager
 def _box(name: str, title: str) -> Iterator[bool]:
-    """A box beside the sidebar, whose content runs only while it is open."""
+    """Draw a box next to the sidebar, whose content runs only while it is open."""
     with show.popover(title, key=f"plan:{name}") as box, st.container(key=f"np-box-{name}"):
         yield bool(box.open)
 
@@ -242,8 +242,8 @@ def _hidden(inputs: Inputs, plan: Plan) -> list[Field]:
 
 
 def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
-    """Fields one under the other, those of a tuple side by side; none whose place the answer, the model or the layout
-    takes."""
+    """Draw fields one under the other, those of a tuple side by side; none whose place the answer, the model or the
+    layout takes."""
     hidden = _hidden(inputs, plan)
     for row in rows:
         asked = [one for one in _fields_of(row) if one not in hidden]
@@ -262,7 +262,7 @@ def _rows(inputs: Inputs, rows: Rows, plan: Plan) -> None:
 
 
 def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
-    """A field of a plan; price, network and deadline show those that hold where nothing is typed."""
+    """Draw a field of a plan; price, network and deadline show those that hold where nothing is entered."""
     changed = {
         layout.LAYING.id: partial(field_changes.own_layout_from, inputs, plan),
         training.METHOD.id: partial(field_changes.begin_batch, inputs, plan),
@@ -281,13 +281,13 @@ def _field(inputs: Inputs, field: Field, plan: Plan) -> None:
 
 
 def _rates(plan: Plan) -> None:
-    """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
+    """Draw the plan's rates in a line, those that are not used with the reason; nothing if it has none."""
     if (origin := rates_origin(plan)) != "none":
         (show.error if origin == "other" else show.note)(" ".join(rates_text(plan)))
 
 
 def _measure_here(plan: Plan) -> None:
-    """The way to measure the plan's accelerator, where this machine has one."""
+    """Draw the way to measure the plan's accelerator, where this machine has one."""
     machine = device.machine()
     if machine.kind == "cuda" and is_this_machine(plan.accelerator, machine.gpus[0]):
         show.next_page(message("sidebar.measure"), MEASURE, {})
@@ -308,7 +308,7 @@ def _remember(texts: Mapping[str, str]) -> None:
 
 
 def replace_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held = None) -> None:
-    """In a callback: another plan, which is the saved one ``saved`` or none; Undo brings the one before back."""
+    """Replace the plan, by the saved one ``saved`` or another (callback). Undo restores the previous one."""
     if not projecting():
         _remember(inputs.plan_now())  # no run may have seen the last change
     _put_plan(inputs, texts, saved)
@@ -324,7 +324,7 @@ def _put_plan(inputs: Inputs, texts: Mapping[str, str], saved: Held) -> None:
 
 
 def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
-    """In a callback: give fields of the plan and of the page these texts; “Undo” brings back both."""
+    """Set these texts in the plan and the page (callback). “Undo” restores both."""
     own = {name: {inputs.page.prefix: inputs.now(name)} for name in texts if name not in inputs.form.shared}
     for name, text in texts.items():
         inputs.put(name, text)
@@ -332,10 +332,7 @@ def take_with_undo(inputs: Inputs, texts: Mapping[str, str]) -> None:
 
 
 def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | None:
-    """What can be done with the plan of ``texts``; the current preset, each of which names every field of a plan.
-
-    kind: what “Save” keeps: the plan, or the decision of the whole page.
-    """
+    """Draw the actions for the plan of ``texts``, and return its current preset."""
     now = page_run()
     inputs = now.inputs
     saved = take_up_held(inputs, kind)
@@ -386,8 +383,7 @@ def draw_actions(texts: Mapping[str, str], kind: EntryKind = "plan") -> str | No
 
 
 def draw_limits(inputs: Inputs) -> None:
-    """The line under an answer: which limits the plan keeps and misses, and how likely; where it misses one that other
-    accelerators may keep, or asks how many it needs, the way to them."""
+    """Draw the limits under an answer, with a link to Decide if other accelerators may meet a missed limit."""
     asks = inputs.page in (COMPUTE, HOME)  # elsewhere the answers are of the accelerators in the sidebar
     with suppress(BudgetError):
         a = estimate((plan_of if asks else plan_as_given)(inputs.reading))
@@ -402,8 +398,9 @@ def draw_limits(inputs: Inputs) -> None:
 def way_to_decide(
     inputs: Inputs, checks: Iterable[Check], within: Mapping[str, str] | None = None, a: PlanEstimate | None = None
 ) -> show.Html | None:
-    """A link to the plan on other offers, where it misses a limit that others may meet, can well miss its deadline, or
-    asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was found is linked."""
+    """Return a link to the plan on other offers, where it misses a limit that others may meet, can well miss its
+    deadline, or asks how many accelerators it needs ``within`` a limit; a: its answer, of which what was found is
+    linked."""
     asks = (doubtful(check) or (check.met is False and check.id not in ("memory", "host")) for check in checks)
     if not within and not any(asks):
         return None
@@ -411,14 +408,14 @@ def way_to_decide(
 
 
 def _examples(now: PageRun) -> str | None:
-    """The presets, beside the page's title; the current one."""
+    """Return the presets, beside the page's title; the current one."""
     with now.head.examples or st.container():
         into, at = st.container(), "long" if now.inputs.page == HOME else ""
         return now.inputs.presets(now.presets, into=into, at=at, replaces=partial(replace_plan, now.inputs, {}))
 
 
 def draw_page(draw: Callable[[Inputs], None]) -> None:
-    """Draw a page that answers for the plan: all of it in every run, since its fields stand outside of the page."""
+    """Draw a page with a plan. It runs completely each time, because its fields are outside of the page."""
 
     def page() -> None:
         with st.container(key="np-sidebar-shut"):  # where the sidebar is shut, as it is on a phone
@@ -445,7 +442,7 @@ def _last_valid(inputs: Inputs) -> None:
 
 
 def _without_model(inputs: Inputs) -> None:
-    """A page whose plan has a model of its own that has not been read: what to do."""
+    """Draw a page whose plan has a model of its own that has not been read: what to do."""
     draw_actions(link_texts(inputs.reading.texts), "decision" if inputs.page == DECIDE else "plan")
     show.answer(*plan_text.NO_MODEL)
     show.footer(inputs)

@@ -63,7 +63,7 @@ _PLACE: ContextVar[DeltaGenerator | None] = ContextVar("place of the bar", defau
 
 
 def switch() -> None:
-    """The switch itself, in the menu."""
+    """Draw the switch itself, in the menu."""
     st.toggle(
         message("slides.switch"),
         key=PROJECTOR,
@@ -79,14 +79,14 @@ def begin() -> None:
 
 
 def part_shown(page: PageSpec) -> str:
-    """The key of the part that a link names or the page opens with; empty for the page as a whole."""
+    """Return the key of the part that a link names or the page opens with; empty for the whole page."""
     part = st.query_params.get(LANDS_AT, "")
     is_part = part.startswith(f"{page.prefix}_") and _PART.fullmatch(part) and page is not GLOSSARY
     return part if is_part else f"{page.prefix}_long" if page is HOME else ""
 
 
 def bar(inputs: Inputs) -> Slides | None:
-    """Draw the bar, and say which slide of the page it names; None where nobody projects."""
+    """Draw the bar, and return the slide that it names; None if the projector mode is off."""
     place = _PLACE.get()
     if place is None:
         return offer_return(inputs)
@@ -107,8 +107,7 @@ def bar(inputs: Inputs) -> Slides | None:
 
 
 def _rest(result: Slides) -> str:
-    """Where the page stands among its slides, and the steps; those of a plan of one's own lead to what the next page
-    says of it."""
+    """Draw the page's place among its slides, and the buttons between them."""
     if result.of_own_plan:
         pages = [page for page in PAGES if page.plans]
         at = pages.index(result.inputs.page)
@@ -122,12 +121,12 @@ def _rest(result: Slides) -> str:
 
 
 def room(key: str) -> int:
-    """Pixels that the chart ``key`` may be high."""
+    """Return the height in pixels that the chart ``key`` may have."""
     return _ROOM if key in _CHARTS else _PANEL_ROOM
 
 
 def only(page: PageSpec, part: str) -> str:
-    """The style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
+    """Return the style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
     whole = page is HOME  # which has several answers, and shows the first
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
     text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"

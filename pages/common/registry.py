@@ -92,6 +92,6 @@ def _registered() -> Mapping[str, st.Page]:
 
 
 def registered() -> Mapping[str, st.Page]:
-    """Pages by id as Streamlit knows them, each run its own, as one says whether it may run. To make them anew in every
-    run would find every file again."""
+    """Return pages by id as Streamlit knows them, each run its own, as one says whether it may run. To make them again
+    in every run would find every file again."""
     return {name: copy(page) for name, page in _registered().items()}

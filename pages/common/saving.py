@@ -34,8 +34,8 @@ just changed."""
 
 
 def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
-    """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
-    unless another one is given."""
+    """Return a link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its
+    label unless another one is given."""
     texts = on_page(plan.entry, fill_answer=page != COMPUTE)
     return show.link(label or page.title, page, texts, {ID: plan.id, REVISION: str(plan.revision)})
 
@@ -47,12 +47,12 @@ _ENTRY = "plan:entry"
 
 
 def held(kind: EntryKind = "plan") -> Held:
-    """The saved plan or decision that one works on."""
+    """Return the saved plan or decision that is open for changes."""
     return st.session_state.get(HELD[kind])
 
 
 def hold(saved: Held, kind: EntryKind = "plan") -> None:
-    """Work on this saved plan or decision from now on, or on none, also where the page is loaded again."""
+    """Open this saved plan or decision for changes, or none, also after the page is reloaded."""
     st.session_state[HELD[kind]] = saved
     if saved:
         st.query_params.update({ID: saved[0], REVISION: str(saved[1])})
@@ -62,8 +62,8 @@ def hold(saved: Held, kind: EntryKind = "plan") -> None:
 
 
 def take_up_held(inputs: Inputs, kind: EntryKind) -> Held:
-    """The saved plan or decision that one works on when a page begins: that of the link that opened it, else the same
-    as before."""
+    """Return the saved plan or decision that one works on when a page begins: that of the link that opened it, else the
+    same as before."""
     if inputs.linked or HELD[kind] not in st.session_state:
         # Taken up once: the address goes on saying what the page was opened with.
         plan, revision = st.query_params.get(ID, ""), st.query_params.get(REVISION, "")
@@ -77,20 +77,20 @@ def take_up_held(inputs: Inputs, kind: EntryKind) -> Held:
 
 
 def name_of(saved: Held) -> str:
-    """The name of a saved plan, empty where there is none or the database does not answer."""
+    """Return the name of a saved plan; empty without one, or if the database does not respond."""
     entry = _entry_of(saved) if saved else None
     return entry.name if entry else ""
 
 
 def saved_as(texts: Mapping[str, str], kind: EntryKind) -> str:
-    """The id of what one works on, if it was saved just so; else empty."""
+    """Return the id of what one works on, if it was saved just so; else empty."""
     saved = held(kind)
     entry = _entry_of(saved) if saved else None
     return saved[0] if saved and entry and dict(entry.reading.texts) == dict(texts) else ""
 
 
 def _entry_of(saved: tuple[str, int]) -> Entry | None:
-    """A saved plan as it was seen, read once; None where the database does not answer."""
+    """Return a saved plan as it was seen, read once; None if the database does not answer."""
     known, entry = st.session_state.get(_ENTRY, (None, None))
     if known != saved:
         entry = None
@@ -102,7 +102,7 @@ def _entry_of(saved: tuple[str, int]) -> Entry | None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Say what the database refuses within, in the place where it is asked."""
+    """Show errors of the database in place of the part that raised them."""
     try:
         yield
     except StoreError as problem:
@@ -110,7 +110,7 @@ def refusals() -> Iterator[None]:
 
 
 def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -> None:
-    """The button that saves the plan or decision of ``texts``, or its changes where one works on a saved one."""
+    """Draw the button that saves the plan or decision of ``texts``, or its changes where one works on a saved one."""
     box = _SaveBox(inputs, texts, kind)
     with show.popover(message("saved.box"), key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
         if drawn.open or box.is_asked:
@@ -120,7 +120,8 @@ def saving(inputs: Inputs, texts: Mapping[str, str], kind: EntryKind = "plan") -
 
 
 def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
-    """The row that saves several plans, each under its name; one that is saved just so already is not saved again."""
+    """Draw the row that saves several plans, each under its name; one that is saved just so already is not saved
+    again."""
     with show.fold(message("saved.all"), key=f"{inputs.page.id}:saving_all", icon=":material/bookmark:") as drawn:
         if drawn.open:
             show.note(message("saved.all_detail"))
@@ -136,7 +137,7 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
 
 
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
-    """The saved plans that are as ``entries``, in their order, new where there was none."""
+    """Return the saved plans that are as ``entries``, in their order, new where there was none."""
     store = plan_store()
     return [store.like(entry) or store.save(with_saved_results(entry), owner=who()) for entry in entries]
 
@@ -145,7 +146,8 @@ def conflict(
     inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: Callable[[], None],
     take: Callable[[], None], over: Callable[[], None],
 ) -> None:  # fmt: skip
-    """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
+    """Draw that another user has changed ``plan``, both versions, and the three choices. rows: differences, theirs and
+    yours."""
     show.error(str(Conflict(plan)))
     cells = [[show.typed(cell) for cell in row] for row in rows]
     heads = (message("saved.history.field"), message("saved.conflict.theirs"), message("saved.conflict.yours"))
@@ -201,7 +203,7 @@ class _SaveBox:
         return str(st.session_state.get(key) or "").strip()
 
     def draw(self) -> None:
-        """The saved plan that the page shows, and the fields to save a new one."""
+        """Draw the saved plan that the page shows, and the fields to save a new one."""
         saved = held(self.kind)
         save_changes: Callable[[], None] | None = None
         if saved:
@@ -222,7 +224,8 @@ class _SaveBox:
                 st.button(label, key=self.inputs.key("save_changes"), type="primary", on_click=save_changes)
 
     def _changes(self, plan: SavedPlan) -> Callable[[], None] | None:
-        """What was changed of a saved plan on the page, and whether somebody else has changed it; how to save that."""
+        """Return what was changed of a saved plan on the page, and whether another user has changed it; how to save
+        that."""
         there = show.link(message("saved.box.link"), SAVED, {"plan": plan.id})
         revision = float(plan.revision)
         show.note(message("saved.box.saved_as", plan=plan.entry.name, revision=revision), show.Html(there))
@@ -251,7 +254,8 @@ class _SaveBox:
         hold((plan.id, plan.revision), self.kind)
 
     def _ask(self, what: str, seen: SavedPlan | None = None) -> Callable[[], None]:
-        """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
+        """Return a callback that asks for something; ``seen`` is the plan that a user who asks has before their
+        eyes."""
 
         def ask() -> None:
             if seen:
@@ -268,12 +272,12 @@ class _SaveBox:
 
 
 def _is_renamed(plan: SavedPlan, name: str) -> bool:
-    """Whether ``name`` is another one, which asks for a new plan: the saved one is not to be changed then."""
+    """Return whether ``name`` is another one, which asks for a new plan: the saved one is not to be changed then."""
     return name not in ("", plan.entry.name)
 
 
 def put_several(inputs: Inputs, label: str, plans: Callable[[], Sequence[SavedPlan]]) -> None:
-    """A box that puts saved plans into the comparison list under their names. plans: asked for while it is open."""
+    """Draw a box that adds saved plans to the comparison under their names. plans: called while the box is open."""
     key = inputs.key("several")
     with show.popover(label, key=f"{inputs.page.id}:several", icon=":material/bookmarks:") as box:
         if not box.open:

@@ -61,7 +61,7 @@ def adopt_built() -> None:
 
 
 def own_model(inputs: Inputs) -> None:
-    """Draw what stands under the model's field: a box for a config.json until one is read, then what it was read as."""
+    """Draw the part below the model's field: a box for a config.json, or the shape that was read from it."""
     text, config = inputs.reading.values[SHAPE.id], st.session_state.get(_CONFIG)
     if not text:
         _config(inputs)
@@ -119,7 +119,7 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
 
 
 def _take(inputs: Inputs, text: str) -> None:
-    """In a callback: a config.json becomes the shape; what no formula counts is built and counted."""
+    """Turn a config.json into the shape, and build and count a model without formulas (callback)."""
     text = shorten_config(text)
     config = read_config(text) if text.strip() else None
     st.session_state[_CONFIG] = config
@@ -133,13 +133,13 @@ def _take(inputs: Inputs, text: str) -> None:
 
 
 def read_pasted(inputs: Inputs) -> None:
-    """In a callback: read again what was pasted, where a model of one's own is chosen that has no shape."""
+    """Read the pasted config.json again if a custom model without a shape is selected (callback)."""
     if inputs.now(MODEL_NAME.id) == OWN_SHAPE and not inputs.now(SHAPE.id) and _PASTED in st.session_state:
         _take(inputs, st.session_state[_PASTED])
 
 
 def _config(inputs: Inputs) -> None:
-    """Where a config.json is pasted or uploaded, and what became of it."""
+    """Draw the box for pasting or uploading a config.json, and the result."""
     key, upload = "plan:config", "plan:upload"
 
     def pasted() -> None:
@@ -166,7 +166,7 @@ def _say(config: ConfigSaid) -> None:
 
 
 def _building(inputs: Inputs) -> None:
-    """How a model that is being built goes."""
+    """Draw how a model that is being built goes."""
     if _BUILDING in st.session_state:
         job = builder().poll(st.session_state[_BUILDING])
         run_every = 1.0 if job and job.under_way else None
@@ -175,12 +175,12 @@ def _building(inputs: Inputs) -> None:
 
 @st.cache_resource
 def builder() -> BuildRunner:
-    """The one builder of models of this server, which takes turns with those of the machine's other servers."""
+    """Return the one builder of models of this server, which takes turns with those of the machine's other servers."""
     return BuildRunner(data_folder() / "building.lock")
 
 
 def _watch(shape: str, config: ConfigSaid | None) -> None:
-    """How the build goes; its model once it is done, or why there is none."""
+    """Draw how the build goes; its model once it is done, or why there is none."""
     job = builder().poll(st.session_state.get(_BUILDING, ""))
     if job is None:
         show.error(message("sidebar.build_full"))
@@ -222,7 +222,7 @@ def _watch(shape: str, config: ConfigSaid | None) -> None:
 
 
 def _offer_tower(shape: str, spec: TransformerSpec, total: int) -> None:
-    """A button that adds what a built model has beyond its text model."""
+    """Draw a button that adds what a built model has beyond its text model."""
     beyond = total - parameters(spec).total
 
     def add() -> None:

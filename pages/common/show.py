@@ -65,15 +65,15 @@ class Html(str):
 
 
 def slot() -> Any:
-    """A place on the page to be filled later in the run, such as the presets above the inputs they set."""
+    """Return a place on the page to be filled later in the run, such as the presets above the inputs they set."""
     return st.container()
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The places of a page's first line that the page fills: among its examples, and for the question it adds.
+    """Places in a page's first line that the page fills: its examples, and its question.
 
-    Both are None on a projector, whose bar stands in their place.
+    Both are None in the projector mode, whose bar replaces them.
     """
 
     examples: Any = None
@@ -81,7 +81,7 @@ class Head:
 
 
 def header(page: PageSpec) -> Head:
-    """Title, and in a box beside it what one learns here; a projector's bar takes its place."""
+    """Draw the title with a box that says what the page is about; in the projector mode, the bar replaces it."""
     if projecting():
         return Head()
     with st.container(key="np-head", horizontal=True, vertical_alignment="center", gap="small"):
@@ -105,7 +105,7 @@ def draw_page(draw: Callable[[], None]) -> None:
 
 
 def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
-    """A page of which what raises outside its parts leaves title, menu and a link."""
+    """Return a page of which what raises outside its parts leaves title, menu and a link."""
 
     @wraps(draw)
     def page() -> None:
@@ -119,7 +119,7 @@ def guarded_draw(draw: Callable[[], None]) -> Callable[[], None]:
 
 @contextmanager
 def question(title: str, *, key: str | None = None) -> Iterator[None]:
-    """A section under a thin rule, headed by the question that it answers. What raises in it takes only the section."""
+    """Draw a section under a thin rule, headed by its question. An error in it affects only the section."""
     with st.container(key=key):
         st.html(f'<h2 class="np-question">{rich(title)}</h2>')
         with guarded(title):
@@ -127,41 +127,41 @@ def question(title: str, *, key: str | None = None) -> Iterator[None]:
 
 
 def heading(title: str) -> None:
-    """A quiet heading over the panels that follow."""
+    """Draw a quiet heading over the panels that follow."""
     st.html(f'<h2 class="np-heading">{rich(title)}</h2>')
 
 
 def answer(sentence: str, detail: str = "") -> None:
-    """The page's answer in large type. Both texts use the markup of `rich`."""
+    """Draw the page's answer in large type. Both texts use the markup of `rich`."""
     small = f"<small>{rich(detail)}</small>" if detail else ""
     large = _RANGE.sub(r'<span class="np-whole">\g<0></span>', _LONG.sub(_wrapped, rich(sentence)))
     st.html(f'<p class="np-answer" role="status">{large}{small}</p>')
 
 
 def _wrapped(bold: re.Match[str]) -> str:
-    """What is bold stands on one line; what is too long for one breaks, but not in front of a number."""
+    """Return HTML in which bold text stays on one line, and longer text does not break in front of a number."""
     words = _COUNTED.sub("\u00a0", bold[1])
     return f'<b class="np-wraps">{words}</b>'
 
 
 def note(text: str, after: Html | None = None) -> None:
-    """A quiet paragraph of `Html` or the markup of `rich`; ``after`` it, a link."""
+    """Draw a quiet paragraph of `Html` or the markup of `rich`; ``after`` it, a link."""
     safe = text if isinstance(text, Html) else rich(text)
     st.html(f'<p class="np-note">{safe}{f" {after}" if after else ""}</p>')
 
 
 def takeaway(text: str) -> None:
-    """The takeaway of a panel, in one or two sentences. Uses the markup of `rich`."""
+    """Draw the takeaway of a panel, in one or two sentences. Uses the markup of `rich`."""
     st.html(f'<p class="np-takeaway">{rich(text)}</p>')
 
 
 def source(of: str | Source) -> None:
-    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    """Draw the source of something, with arXiv numbers, web addresses, and GitHub repositories as links."""
     note(sourced(of))
 
 
 def sourced(of: str | Source, *, after: str = "") -> Html:
-    """The same as safe HTML. after: what it is the source of, in the markup of `rich`."""
+    """Return a source as safe HTML. after: what it is the source of, in the markup of `rich`."""
     text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
@@ -170,7 +170,7 @@ def sourced(of: str | Source, *, after: str = "") -> Html:
 
 
 def error(text: str) -> None:
-    """What is wrong, and what is used instead, in the markup of `rich`; “quotations” stay as they were typed."""
+    """Draw what is wrong, and what is used instead, in the markup of `rich`; “quotations” stay as they were entered."""
     _alert(around_quotation(text, rich))
 
 
@@ -179,7 +179,7 @@ def _alert(safe: str, kind: str = "np-error") -> None:
 
 
 def input_errors(inputs: Inputs) -> None:
-    """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
+    """Draw the messages about bad inputs since the last call; call it next to the inputs that they are about."""
     draw_problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
     alerts(inputs.errors)
     inputs.errors.clear()
@@ -187,7 +187,7 @@ def input_errors(inputs: Inputs) -> None:
 
 @contextmanager
 def errors_under(inputs: Inputs) -> Iterator[None]:
-    """A row of fields, a panel or a section, with the messages about its bad inputs under it, not above the page."""
+    """Draw a row, a panel, or a section with the messages about its inputs under it instead of above the page."""
     earlier = inputs.errors[:]
     inputs.errors.clear()
     try:
@@ -198,18 +198,18 @@ def errors_under(inputs: Inputs) -> Iterator[None]:
 
 
 def draw_problems(inputs: Inputs, *fields: str) -> None:
-    """The messages about these fields of the page's form, beside them; each is said once."""
+    """Draw the messages about these fields of the page's form next to them, each once."""
     alerts(inputs.problems(*fields))
 
 
 def alerts(messages: Iterable[str], kind: str = "np-error") -> None:
-    """Messages about inputs, in which nothing is markup; each is said once."""
+    """Draw messages about inputs, without markup, each once."""
     for said in dict.fromkeys(messages):
         _alert(literal(said), kind)
 
 
 def good(text: str) -> None:
-    """A confirmation worth a line, such as an oracle's agreement."""
+    """Draw a confirmation worth a line, such as an oracle's agreement."""
     st.html(f'<div class="np-good">{rich(text)}</div>')
 
 
@@ -225,19 +225,19 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
 
 
 def cell_of(text: str, safe_html: str) -> Html:
-    """A table cell that shows ``text`` as ``safe_html``, and its quantity where the text is one."""
+    """Return a table cell that shows ``text`` as ``safe_html``, and its quantity where the text is one."""
     cell = Html(safe_html)
     cell.quantity = text if isinstance(text, QuantityText) else None
     return cell
 
 
 def remarked(text: str, remark: str) -> Html:
-    """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
+    """Return a table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
     return cell_of(text, markup.remarked(text, remark))
 
 
 def badge(word: str, role: str) -> Html:
-    """A verdict or state: the word, in the colour of the data role ``role``."""
+    """Return a verdict or state: the word, in the color of the data role ``role``."""
     if role not in ROLES:
         raise KeyError(role)
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
@@ -252,7 +252,7 @@ def link(
     *,
     new_tab: bool = False,
 ) -> Html:
-    """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
+    """Return a table cell that links into ``page``, sets its fields and lands at its part ``at``."""
     there = address(page, fields, others, at)
     # Pages of planning are opened without loading the app again: assets/components/copylink.js.
     inside = ' target="_blank"' if new_tab else ' class="np-in"' if page.plans else ""
@@ -260,15 +260,15 @@ def link(
 
 
 def typed(text: str, remark: str = "") -> Html:
-    """What a visitor typed, with no markup in it, and a quieter remark of the same kind."""
+    """Return what a user typed, with no markup in it, and a quieter remark of the same kind."""
     return cell_of(text, markup.typed(text, remark))
 
 
 def next_page(label: str, page: PageSpec, fields: Mapping[str, str], at: str = "") -> None:
-    """A link into ``page`` with these inputs, which lands at its part ``at``.
+    """Draw a link into ``page`` with these inputs, which lands at its part ``at``.
 
-    Not Streamlit's own page link, which puts an extra entry into the browser's history, and lets a field that the
-    visitor changed on that page earlier win over the link's value.
+    Not Streamlit's own page link, which puts an extra entry into the browser's history, and lets a field that the user
+    changed on that page earlier win over the link's value.
     """
     st.html(f'<p class="np-next-page">{link(label, page, fields, at=at)}</p>')
 
@@ -291,7 +291,7 @@ def small_table(
     words: int | None = 1,
     foot: Sequence[str] = (),
 ) -> None:
-    """A short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
+    """Draw a short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
 
     here: index of a row to light. words: of columns that are named alone so many hold words, and those behind them
     figures; None: all hold words. foot: a last row, such as links, that is neither sorted nor downloaded.
@@ -311,7 +311,7 @@ def small_table(
 
 
 def column_cells(column: Column, cells: Sequence[str]) -> list[str]:
-    """The cells of a column; those that show a quantity also carry it as a plain number.
+    """Return the cells of a column; those that show a quantity also carry it as a plain number.
 
     Times are in seconds, or in the unit that all of the column's are written in.
     """
@@ -342,7 +342,8 @@ def _data(number: QuantityText | None) -> str:
 
 
 def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "", foot: str = "") -> None:
-    """Rows of safe HTML as a table that can be sorted by a heading and downloaded. foot: cells under them that are not.
+    """Draw rows of safe HTML as a table that can be sorted by a heading and downloaded. foot: cells under them that are
+    not.
 
     Both are the work of ``assets/components/copylink.tables.js``, which listens on every page.
     """
@@ -376,7 +377,7 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
 @contextmanager
 def popover(label: str, *, key: str, icon: str | None = None) -> Iterator[PopoverContainer]:
-    """A button that opens a box over the page; like `fold`, its content runs only when open."""
+    """Draw a button that opens a box over the page. Like `fold`, its content runs only while it is open."""
     drawn = st.popover(label, key=key, icon=icon, on_change="rerun")
     with drawn, guarded(label):
         yield drawn
@@ -405,7 +406,7 @@ def how(
     label: str = "",
     notes: Sequence[str] = (),
 ) -> None:
-    """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
+    """Draw the panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
 
     A string among the explanations is a heading over those that follow it.
     Give a function where explaining costs something; it is called only while the panel is open.
@@ -425,7 +426,7 @@ def how(
 
 
 def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: str = "") -> None:
-    """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
+    """Draw `how` for several results: notes on each, then each formula with all its uses."""
     with fold(label or message("common.how"), key=key, icon=":material/function:") as panel:
         if panel.open:
             result = parts()
@@ -436,13 +437,13 @@ def how_each(parts: Callable[[], Sequence[DerivationPart]], *, key: str, label: 
 
 
 def derive(explanations: Iterable[Explanation]) -> None:
-    """Each formula once, with all values that it is used with."""
+    """Draw each formula once, with all values that it is used with."""
     for step in derivation(explanations):
         st.markdown(step_markdown(step))
 
 
 def footer(inputs: Inputs) -> None:
-    """The permalink button: copies a link that spells out every field and a version."""
+    """Draw the permalink button: copies a link that spells out every field and a version."""
     draw_problems(inputs, *(problem.field for problem in inputs.reading.problems))  # of fields that are folded away
     key, at = f"{inputs.page.id}:link", st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
     if on_a_slide(inputs.page):

@@ -41,8 +41,8 @@ def _last_read(page: PageSpec) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class TypedPage:
-    """A page as a visitor left it: by key what its fields hold and what is kept beside them, the parameters of its
-    address that are no fields, and the plans of a comparison."""
+    """A page as a user left it: by key what its fields hold and what is kept beside them, the parameters of its address
+    that are no fields, and the plans of a comparison."""
 
     page: PageSpec
     values: Mapping[str, object]
@@ -51,7 +51,7 @@ class TypedPage:
 
     @classmethod
     def on(cls, inputs: Inputs) -> TypedPage:
-        """``inputs.page`` as it stands."""
+        """Return ``inputs.page`` unchanged."""
         page, keys = inputs.page, {*inputs.address_texts, *(inputs.key(field.id) for field in inputs.form.fields)}
         good = _last_read(page)
         return cls(
@@ -64,7 +64,7 @@ class TypedPage:
         )
 
     def put(self, *, address: bool = True) -> None:
-        """In a callback: make it the page again; ``address``: also where the browser says that it is."""
+        """Restore this page (callback). address: whether the browser's address is also restored."""
         for key in _last_read(self.page) - self.values.keys():
             del st.session_state[key]
         for key, value in self.values.items():
@@ -80,7 +80,7 @@ class TypedPage:
 
 @dataclass(frozen=True, slots=True)
 class Slides:
-    """The slides of a page, first the one that was typed; ``here``: the index of the one that is shown."""
+    """The slides of a page, first the one that was entered; ``here``: the index of the one that is shown."""
 
     inputs: Inputs
     here: int
@@ -97,7 +97,7 @@ class Slides:
 
     @property
     def of_own_plan(self) -> bool:
-        """Whether the page shows a plan of one's own, neither the usual one nor a preset's."""
+        """Whether the page shows a custom plan, which is neither the default nor a preset."""
         if self.here or not self.inputs.page.plans:
             return False
         texts, form = self.inputs.reading.texts, self.inputs.form
@@ -106,7 +106,7 @@ class Slides:
 
     @property
     def name(self) -> str:
-        """What the slide that is shown says; of a preset that was changed on the wall, that it was."""
+        """Name of the current slide; for a preset that was changed while projecting, it says so."""
         if not self.here:
             return AS_ENTERED
         step = self._steps[self.here - 1]
@@ -116,7 +116,7 @@ class Slides:
         return name if still else message("slides.changed", name=name)
 
     def take(self, index: object) -> None:
-        """In a callback: show the slide ``index``. A preset changes what was typed; a stop is what its link opens."""
+        """Show the slide ``index`` (callback). A preset changes the entered fields, and a stop opens its link."""
         if not isinstance(index, int | float) or not 0 <= index < self.count:
             return
         page, here = self.inputs.page, int(index)
@@ -138,7 +138,8 @@ class Slides:
 
 
 def slides(inputs: Inputs) -> Slides:
-    """Where the page stands: where it was left, or where a link to a stop of its tour opens it, or as typed."""
+    """Return the slides and the current one: where the page was left, a stop that a link opens, or the entered
+    fields."""
     stands: dict[str, tuple[int, TypedPage]] = st.session_state.setdefault(_STANDS, {})
     here, typed = stands.pop(inputs.page.id, None) or (_opened_at(inputs), None)
     result = Slides(inputs, here, TypedPage.on(inputs) if typed is None or not here else typed)
@@ -147,20 +148,20 @@ def slides(inputs: Inputs) -> Slides:
 
 
 def on_a_slide(page: PageSpec) -> bool:
-    """Whether ``page`` shows something else than what was typed on it."""
+    """Return whether ``page`` shows something else than what was entered on it."""
     here, _ = st.session_state.get(_STANDS, {}).get(page.id, (0, None))
     return bool(here)
 
 
 def typed_plan(inputs: Inputs) -> dict[str, str]:
-    """The plan as it was typed on the page, whatever slide is shown."""
+    """Return the plan as entered on the page, whatever slide is shown."""
     _, typed = st.session_state[_STANDS][inputs.page.id]
     keys = {name: inputs.key(name) for name in inputs.form.shared}
     return {name: text_of(inputs.form[name], typed.values[key]) for name, key in keys.items() if key in typed.values}
 
 
 def offer_return(inputs: Inputs) -> None:
-    """Let the switch return to the slide of this page that was left, unless its inputs have changed since."""
+    """Let the switch return to the slide of this page that was left, unless its inputs have changed since then."""
 
     def resume() -> None:
         here, left = st.session_state.get(_LEFT, {}).get(inputs.page.id, (0, {}))
@@ -174,7 +175,7 @@ def offer_return(inputs: Inputs) -> None:
 
 
 def turn() -> None:
-    """In the callback of the switch: restore the inputs of every page, or return to the slide that was left."""
+    """Restore the inputs of every page, or return to the slide that was left (callback of the switch)."""
     stands: dict[str, tuple[int, TypedPage]] = st.session_state.pop(_STANDS, {})
     for page, (here, typed) in stands.items():
         if here:
@@ -191,7 +192,7 @@ def _opened_at(inputs: Inputs) -> int:
 
 
 def _preset_buttons(inputs: Inputs) -> list[PresetButton]:
-    """Those whose slides come before the tour. Home has none: its tour goes through what they set."""
+    """Return those whose slides come before the tour. Home has none: its tour goes through what they set."""
     return [] if inputs.page is HOME else inputs.preset_buttons
 
 
@@ -237,7 +238,7 @@ class DeckSlide:
 
     @property
     def bar_html(self) -> str:
-        """Return the rest of the bar, with the question that covers the page at first."""
+        """HTML of the rest of the bar, with the question that covers the page at first."""
         slide, count = lecture_slides()[self.here - 1], len(lecture_slides())
         ask = f'<div class="np-predict"><p>{html.escape(slide.ask)}</p></div>' if slide.ask else ""
         ways = [
@@ -253,7 +254,7 @@ def _address(number: int) -> str:
 
 
 def deck_slide() -> DeckSlide | None:
-    """Return the slide that the address names, or None where it names none. Raises `DeckError` for an unknown one."""
+    """Return the slide that the address names, or None if it names none. Raises `DeckError` for an unknown one."""
     name, number = st.query_params.get(DECK, ""), st.query_params.get(SLIDE, "")
     if not name or not number:
         return None

@@ -44,27 +44,28 @@ _STEM_CHARS = 60
 
 
 def download_panel(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
-    """The panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the layout
-    that they name."""
+    """Draw the panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the
+    layout that they name."""
     files([entry_of(typed_name(inputs, message("export.name"), suggested(texts)), texts)], inputs, of_layout=of_layout)
 
 
 def typed_name(inputs: Inputs, label: str, likely: str) -> str:
-    """The name of what is exported, asked for; ``likely`` where nothing is entered."""
+    """Ask for the name of the export, and return it; ``likely`` if nothing is entered."""
     most = limit("plan_name")
     typed = st.text_input(label, key=inputs.key("take_name"), max_chars=most, placeholder=likely)
     return cleaned(typed or "", most) or likely
 
 
 def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
-    """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
+    """Draw what plans can be taken away as; each file is made when its button is pressed. base: which is the
+    baseline."""
     show.note(message("export.about"))
     made = partial(_report, tuple(entries), page_link(inputs), base, of_layout)
     downloads(inputs, entries[0].name if len(entries) == 1 else f"{len(entries)} plans", _FILES, made)
 
 
 def downloads(inputs: Inputs, name: str, kinds: Iterable[FileKind[T]], made: Callable[[], T]) -> None:
-    """A button for each kind of file. made: called when one is pressed, and not before."""
+    """Draw a button for each kind of file. made: called when one is pressed, and not before."""
     with st.container(horizontal=True):
         for label, ending, mime, text in kinds:
             st.download_button(
@@ -82,7 +83,7 @@ def _written(text: Callable[[T], str], made: Callable[[], T]) -> bytes:
 
 
 def page_link(inputs: Inputs) -> str:
-    """The whole address of the page with every field."""
+    """Return the whole address of the page with every field."""
     return f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
 
 
@@ -92,7 +93,7 @@ def _report(entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -
 
 
 def stem_of(name: str) -> str:
-    """A plan's name as that of a file, which every system takes: letters, digits and hyphens."""
+    """Return a plan's name as that of a file, which every system takes: letters, digits and hyphens."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     words = re.findall(r"[a-z0-9]+(?:[.,][0-9]+)*", plain)
     return f"napkin-{'-'.join(words).replace(',', '')[:_STEM_CHARS].strip('-.')}".rstrip("-")

@@ -44,20 +44,20 @@ TOKENS = Palette(
 
 
 def css_variables() -> str:
-    """``--np-<colour>`` for every colour of the palette, each a ``light-dark()`` pair."""
+    """Return ``--np-<colour>`` for every color of the palette, each a ``light-dark()`` pair."""
     dark = DARK.as_dict()
     pairs = (f"--np-{name}: light-dark({light}, {dark[name]});" for name, light in LIGHT.as_dict().items())
     return " ".join(pairs)
 
 
 def projecting() -> bool:
-    """Whether the page is drawn for a projector: the answer and its picture alone, in large type."""
+    """Return whether the projector mode is on, which shows only the answer and its picture in large type."""
     content: object = st.session_state.get(PROJECTOR)
     return st.query_params.get(PROJECTOR) == "true" if content is None else bool(content)
 
 
 def in_link() -> dict[str, str]:
-    """What a link carries of it."""
+    """Return the part of a link that carries the projector mode."""
     return {PROJECTOR: "true"} if projecting() else {}
 
 
@@ -75,12 +75,12 @@ _DRAWN = "app:theme"
 
 
 def drawn_theme() -> str:
-    """The theme that the logo was drawn for, "light" or "dark"; empty when the browser had not said."""
+    """Return the theme that the logo was drawn for, "light" or "dark"; empty when the browser had not said."""
     return st.session_state.get(_DRAWN, "")
 
 
 def install_theme() -> None:
-    """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
+    """Draw the logo and install the stylesheet. ``app.py`` calls this on every run of the whole app."""
     st.session_state[_DRAWN] = st.context.theme.type or ""
     st.logo(f"/app/static/{_logo()}", size="large", link=None)  # by its address, which no run reads
     st.html(_stylesheet(projecting(), drawn_theme() or "light dark"))

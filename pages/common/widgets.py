@@ -12,8 +12,10 @@ from core.limits import limit
 
 
 def drawn(field: Field, *, label: str = "", placeholder: str = "", **same: Any) -> object:
-    """Draw the widget of a field, and return what it holds. label, placeholder: in place of the field's own. same: what
-    every kind of widget takes, such as ``key``."""
+    """Draw the widget of a field, and return its content.
+
+    label, placeholder: replace the field's own. same: options that every kind of widget has, such as ``key``.
+    """
     label, same["help"] = label or field.label, field.help or None
     if field.short:
         same["format_func"] = dict(zip(field.options, field.short, strict=True)).__getitem__
@@ -46,7 +48,7 @@ def bring_text(
     key: str,
     placeholder: str = "",
 ) -> None:
-    """A box to paste a text into, and one for a file of it. take: called with what was brought, in a callback."""
+    """Draw a box to paste a text, and one to upload a file. take: called with the text, in a callback."""
     most, pasted, chosen = limit("upload_bytes"), f"{key}:text", f"{key}:file"
 
     def uploaded() -> None:
@@ -65,19 +67,19 @@ def bring_text(
 
 
 def cut(key: str) -> None:
-    """In a callback: cut what was pasted to what can be handled at all."""
+    """Cut a pasted text to the length that can be handled (callback)."""
     st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
 
 
 def content(field: Field, text: str) -> object:
-    """What the widget of a field holds for a text."""
+    """Return the content of a field's widget for a text."""
     if field.kind == "slider":
         return field.parse(text)
     return text == "true" if field.kind == "switch" else text
 
 
 def text_of(field: Field, content: object) -> str:
-    """What a widget holds, as the text of its field."""
+    """Return what a widget holds, as the text of its field."""
     if isinstance(content, bool):
         return "true" if content else "false"
     return field.default if content is None else str(content)

@@ -26,7 +26,7 @@ _WRONG, _KEPT = "compute:log:wrong", "compute:log:kept"
 
 
 def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the panel of a running job: its log, and its progress compared with the plan."""
     in_link: LoggedRun | None = inputs.reading.values[LOG.id]
     log: LoggedRun | None = in_link or st.session_state.get(_KEPT)
     show.draw_problems(inputs, LOG.id)
@@ -47,7 +47,7 @@ def actuals_panel(inputs: Inputs, a: PlanEstimate) -> None:
 
 
 def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
-    """The job over the plan's range, and what changed."""
+    """Draw the job over the plan's range, and what changed."""
     try:
         p = progress(log, a)
     except BudgetError as problem:
@@ -73,7 +73,7 @@ def _compare(inputs: Inputs, a: PlanEstimate, log: LoggedRun) -> None:
 
 
 def _ask(inputs: Inputs, a: PlanEstimate) -> None:
-    """Where a log is pasted, chosen, or made up."""
+    """Draw the box for pasting or choosing a log, and the button for an example."""
     bring_text(
         message("actuals.paste"),
         message("actuals.file"),

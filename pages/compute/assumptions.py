@@ -15,7 +15,7 @@ from pages.common.inputs import Inputs
 
 
 def assumptions_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the parameters by component and the peaks of the accelerator, with their sources."""
     model, device = a.shape, a.device
     if a.stands_in:
         show.note(text.proxy_text(model))

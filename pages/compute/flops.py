@@ -24,7 +24,7 @@ from pages.compute.form import RATE
 
 
 def flops_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the FLOP count by component and by sequence length, and the conventions of MFU."""
     spec, seq_len, attention, m = a.shape.spec, a.plan.seq_len, a.plan.attention, a.middle
     counted = flops_per_token(spec, seq_len, attention)
     if a.stands_in:

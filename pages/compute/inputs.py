@@ -12,7 +12,7 @@ from pages.common.plan_page.instead import worked_out
 
 
 def read_answer(inputs: Inputs) -> PlanEstimate:
-    """The answer of the form's plan; where it has none, the last that could be given stays."""
+    """Return the estimate of the form's plan, or the last valid one if it has no result."""
     result = worked_out(inputs, lambda reading: estimate(plan_of(reading)))
     if other := plan_text.other_peak(result):
         inputs.fail(other)
@@ -20,7 +20,7 @@ def read_answer(inputs: Inputs) -> PlanEstimate:
 
 
 def draw_question(inputs: Inputs) -> None:
-    """What is to be found, and within what."""
+    """Draw the quantity to solve for, and its limit."""
     with plan_sidebar.question():
         plan_sidebar.ask(inputs, message("compute.question.find"), FIND)
         if inputs.reading.values[FIND.id] != "time":

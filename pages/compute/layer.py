@@ -30,7 +30,7 @@ _TRAILED = ("up", "experts_up", "shared_up", "other")
 
 
 def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the roofline of one layer."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):

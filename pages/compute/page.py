@@ -44,7 +44,7 @@ _PANELS: dict[str, Callable[[Inputs, PlanEstimate], None]] = {
 
 
 def page(inputs: Inputs) -> None:
-    """The answer beside what published runs took, and the panels behind it."""
+    """Draw the answer, the comparison with published runs, and the panels."""
     a = read_answer(inputs)
     inputs.hand_on({**solved_texts(a), FIND.id: "time"})
     draw_question(inputs)

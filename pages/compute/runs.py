@@ -37,7 +37,7 @@ from pages.compute.form import BASIS
 
 
 def _runs(a: PlanEstimate) -> list[Comparison]:
-    """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
+    """Return the published runs of the very model, compared with 6ND at the plan's MFU of the dense 16-bit peak."""
     if a.model is None or a.plan.model == OWN_SHAPE or not a.plan.trained.everything:
         return []
     mfu = a.middle.mfu * a.peak / peak_16bit(a.device.name)
@@ -45,7 +45,7 @@ def _runs(a: PlanEstimate) -> list[Comparison]:
 
 
 def comparisons(a: PlanEstimate) -> list[Explanation]:
-    """The utilisation of the published run of the very model, if there is one."""
+    """Return the utilization of the published run of the very model, if there is one."""
     return [explain_comparison(run) for run in _runs(a)[:1]]
 
 
@@ -57,7 +57,7 @@ def draw_mfu_beside_runs(a: PlanEstimate) -> None:
 
 @cached("results_kept")
 def _mfu_beside_runs(a: PlanEstimate) -> tuple[str, dict[str, Any]]:
-    """Alt text and picture. Most reruns show the plan of the rerun before."""
+    """Return alt text and picture. Most reruns show the plan of the rerun before."""
     similar = similar_runs(a, _SIMILAR)
     return text.similar_runs_text(a, similar), wire(answer_strip(a, similar, TOKENS))
 
@@ -67,7 +67,7 @@ _SIMILAR = 6
 
 
 def _published_run(a: PlanEstimate) -> None:
-    """The published run of the same model beside the plan."""
+    """Draw the published run of the same model beside the plan."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN_SHAPE and a.plan.trained.everything and not runs:
         show.note(text.no_run(a.model))
@@ -85,7 +85,8 @@ def _published_run(a: PlanEstimate) -> None:
 
 
 def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """How well published runs predict each other, every one of them with yours among them, and that of the model."""
+    """Draw how well published runs predict each other, every one of them with yours among them, and that of the
+    model."""
     timed, new_hardware = a.terms.has_step_estimate, a.terms.new_hardware
     show.takeaway(text.score_text(score()))
     shares, runs = published_shares(timed, new_hardware), len(run_shares(timed))

@@ -16,7 +16,7 @@ from pages.compute.form import MOVED, SWING
 
 
 def sensitivity_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the result over the range of each input."""
     head = show.slot()
     with st.container(horizontal=True):
         inputs.draw(MOVED)

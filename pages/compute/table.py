@@ -19,7 +19,7 @@ def draw_main_rows(a: PlanEstimate) -> None:
 
 
 def table_panel(_: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the table of all quantities of the plan."""
     show.small_table(
         HEADINGS[:4],
         [(show.remarked(row.label, row.note), *row.cells()[1:-1]) for row in plan_rows(a)],

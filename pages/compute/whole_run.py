@@ -21,7 +21,7 @@ from pages.common.theme import TOKENS
 
 
 def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The panel's content."""
+    """Draw the parts of the end-to-end time, checkpoints, failures, and energy."""
     text = text_goodput.whole_text(a)
     show.takeaway(text)
     alt = plain(message("whole.chart.alt", takeaway=text))
@@ -52,7 +52,7 @@ def whole_run_panel(inputs: Inputs, a: PlanEstimate) -> None:
 
 
 def split_panel(inputs: Inputs, a: PlanEstimate) -> None:
-    """The best split of the plan's compute between parameters and tokens, by each published law."""
+    """Draw the best split of the plan's compute between parameters and tokens, by each published law."""
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)
     try:

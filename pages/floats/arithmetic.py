@@ -129,7 +129,7 @@ def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: Floa
 
 
 def _stages(done: TypedOperation) -> str:
-    """Every stage's sentences with its picture."""
+    """Return every stage's sentences with its picture."""
     grids = {grid.stage: grid for grid in stages(done.operation)}
     parts: list[str] = []
     for stage, label, said in stage_texts(done):
@@ -152,7 +152,7 @@ def _line(row: ArithmeticRow, total: bool) -> str:
 
 
 def _spans(row: ArithmeticRow) -> str:
-    """The characters of a row, those of one role next to each other in one element."""
+    """Return the characters of a row, those of one role next to each other in one element."""
     parts: list[str] = []
     start = 0
     for at in range(1, len(row.text) + 1):

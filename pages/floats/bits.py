@@ -29,7 +29,7 @@ _FOLD_FROM = 130
 
 
 def flipped(fmt: FloatFormat) -> int | None:
-    """Inside the strip's callback: the code of ``fmt`` it sent, or None when that is no code of it."""
+    """Return the code of ``fmt`` that the strip sent, or None if it is not such a code (callback)."""
     sent: Any = getattr(st.session_state.get(_KEY), "flip", None)
     if not isinstance(sent, dict) or sent.get("format") != fmt.name:
         return None
@@ -47,7 +47,7 @@ def flipped(fmt: FloatFormat) -> int | None:
 
 
 def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
-    """The bits of ``view``, to be flipped by mouse and keyboard; ``on_flip`` then reads `flipped`."""
+    """Draw the bits of ``view``, to be flipped by mouse and keyboard; ``on_flip`` then reads `flipped`."""
     component("bits")(
         data=_strip(view) | {"seq": st.session_state.get(_SEEN, 0)},
         key=_KEY,
@@ -56,7 +56,7 @@ def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
 
 
 def still_strip(stored: Stored) -> None:
-    """What another format makes of the number, in a sentence and in bits that cannot be flipped."""
+    """Draw what another format makes of the number, in a sentence and in bits that cannot be flipped."""
     show.takeaway(answer_text(stored))
     component("bits")(data=_strip(stored.view) | {"seq": 0, "still": True}, key=_BESIDE)
 
@@ -100,7 +100,7 @@ def _neighbor(code: int | None, fmt: FloatFormat) -> str:
 
 
 def facts(stored: Stored, about: str) -> None:
-    """The exact value, code, and spacing of one stored number, then ``about`` its format."""
+    """Draw the exact value, code, and spacing of one stored number, then ``about`` its format."""
     view, fmt = stored.view, stored.fmt
     rows = [
         (message("floats.fact.value"), _long("NaN" if view.kind == "nan" else view.decimal)),
@@ -120,7 +120,7 @@ def _step(width: Fraction) -> str:
 
 
 def format_table(first: FloatFormat) -> None:
-    """What every format can hold; ``first`` and those as wide begin."""
+    """Draw what every format can hold; ``first`` and those as wide begin."""
     formats = sorted(FORMATS.values(), key=lambda fmt: (fmt is not first, fmt.bits != first.bits))
     headings = messages("formats.limits", "largest normal subnormal eps finite infinity nan")
     columns = [show.Column(message("formats.limits.format")), *(show.Column(name, numeric=True) for name in headings)]
@@ -137,7 +137,7 @@ def format_table(first: FloatFormat) -> None:
 
 
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
-    """The cells of a format's row: text and remark."""
+    """Return the cells of a format's row: text and remark."""
     return (
         _extreme(fmt.max_finite, 5, fmt),
         _extreme(fmt.min_normal, 4, fmt),
@@ -153,7 +153,7 @@ def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
 
 
 def _cited(fmt: FloatFormat) -> str:
-    """The works that define a format, such as of whom and which year."""
+    """Return the works that define a format, such as of whom and which year."""
     return "; ".join(source.title.partition(",")[0] for source in fmt.sources)
 
 
@@ -169,7 +169,7 @@ def _layout(fmt: FloatFormat) -> str:
 
 
 def _limit(text: str, remark: str) -> show.Html:
-    """A cell of the table of formats."""
+    """Return a cell of the table of formats."""
     return show.cell_of(text, rich(text) + _small(remark))
 
 
@@ -182,7 +182,7 @@ def _extreme(value: Fraction, digits: int, fmt: FloatFormat) -> tuple[str, str]:
 
 
 def _hex(code: int, fmt: FloatFormat) -> str:
-    """A code in hex; those of more than eight digits take two lines."""
+    """Return a code in hex; those of more than eight digits take two lines."""
     digits = f"{code:0{fmt.hex_digits}x}"
     return f"0x{digits[:8]}{' ' * (len(digits) > 8)}{digits[8:]}"
 

@@ -100,7 +100,7 @@ class FloatInputs(Inputs):
         return int(self.ask(quantity(name, label, default, "count", low=low, high=high, whole=True, help=help)))
 
     def type_in(self, text: str) -> None:
-        """In a callback: make ``text`` the typed number."""
+        """Make ``text`` the entered number (callback)."""
         st.session_state[self.key("x")] = text
 
     def fall_back(self, field: Field, problem: Exception, good: str) -> None:
@@ -132,7 +132,7 @@ def read_inputs(inputs: FloatInputs) -> NumberInputs:
 
 
 def _open_link(inputs: FloatInputs) -> None:
-    """A link may name any format directly, also one that the segmented control does not show."""
+    """Read the format that a link names, which may be one that the segmented control does not show."""
     named = st.query_params.get(inputs.key("fmt"), "")
     if named in OTHERS and inputs.key("fmt") not in st.session_state:
         for name, value in choice_of(named).items():
@@ -140,7 +140,7 @@ def _open_link(inputs: FloatInputs) -> None:
 
 
 def _follow_format(inputs: FloatInputs) -> None:
-    """A typed code belongs to its format: when only the format changes, keep the number that the code stood for."""
+    """Keep the number that an entered code stands for when only the format changes."""
     text, before = st.session_state.get("floats:seen", ("", None))
     if before is not None and inputs.chosen() != before and st.session_state.get(inputs.key("x")) == text:
         try:
@@ -150,7 +150,7 @@ def _follow_format(inputs: FloatInputs) -> None:
 
 
 def read_number(inputs: FloatInputs, field: Field, text: str, fmt: FloatFormat) -> Typed:
-    """Return what was typed into ``field``; a bad text is reported, and the last good one stays."""
+    """Return what was entered into ``field``; a bad text is reported, and the last good one stays."""
     try:
         typed = _parsed(text, fmt)
         inputs.keep_good(field.id, number_text(text, fmt))
@@ -175,7 +175,7 @@ _WIDTHS = re.compile(r"e\d+m\d+(b-?\d+)?", re.ASCII)
 
 
 def _custom_format(inputs: FloatInputs) -> FloatFormat:
-    """A custom format as text, which the link carries, and its two widths as controls that write the text."""
+    """Return a custom format as text, which the link carries, and its two widths as controls that write the text."""
     with st.container(horizontal=True):
         text = inputs.ask(_OWN)
         try:

@@ -67,7 +67,7 @@ def _landscape(inputs: FloatInputs, number_inputs: NumberInputs) -> None:
 
 
 def _and(fmt: FloatFormat, names: Iterable[str]) -> tuple[FloatFormat, ...]:
-    """The formats of these names, and ``fmt``."""
+    """Return the formats of these names, and ``fmt``."""
     return tuple(dict.fromkeys((*(FORMATS[name] for name in names), fmt)))
 
 

@@ -39,7 +39,7 @@ def page() -> None:
     inputs = FloatInputs(FLOATS)
 
     def take_flip() -> None:
-        """A flipped bit rewrites the typed text, which alone says what number the page is about."""
+        """Rewrite the entered text after a flipped bit. Only this text says which number the page shows."""
         fmt = inputs.chosen()
         code = bits.flipped(fmt)
         if code is not None:

@@ -140,7 +140,8 @@ def _deciding_bits(scope: Microscope) -> str:
 def _everywhere(
     typed: Typed, formats: tuple[FloatFormat, ...], overflow: Overflow
 ) -> tuple[tuple[Stored, tuple[str, ...]], ...]:
-    """What ``typed`` becomes in each format, and its row of the table; a class that clicks one preset shares it."""
+    """Return what ``typed`` becomes in each format, and its row of the table; a class that clicks one preset shares
+    it."""
     return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
 
 
@@ -192,7 +193,7 @@ def _errors(stored: Stored) -> tuple[str, str]:
 
 
 def _clamped(value: Fraction) -> float:
-    """An exact value as a float64, the largest where it is beyond."""
+    """Return an exact value as a float64, the largest where it is beyond."""
     return float(min(max(value, -FORMATS["fp64"].max_finite), FORMATS["fp64"].max_finite))
 
 

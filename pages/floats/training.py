@@ -111,7 +111,7 @@ def adding(inputs: FloatInputs) -> None:
 
 
 def _two_lines(text: str, small: str) -> show.Html:
-    """A cell with a quieter second line."""
+    """Return a cell with a quieter second line."""
     note = f"<small>{html.escape(small)}</small>" if small else ""
     return show.cell_of(text, html.escape(text).replace(" ", "\u00a0") + note)
 
@@ -210,7 +210,7 @@ def _read_values(inputs: FloatInputs, source: Any, outlier: float) -> tuple[floa
 
 
 def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
-    """A link may name a scale rule by its id as well as by its title; a rule of another format gives way."""
+    """Read the scale rule that a link names by its id or title. A rule of another format is dropped."""
     key = inputs.key("rule")
     named = st.query_params.get(key, "")
     titles = [SCALE_RULES[name].title for name in fmt.scale_rules]
@@ -221,7 +221,7 @@ def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
 
 
 def _new_values(inputs: FloatInputs) -> None:
-    """Whoever chooses other values, or another outlier, wants to see them: custom values make way."""
+    """Drop the custom values after a user chooses other random values or another outlier."""
     before = st.session_state.get(_SEEN)
     if before is None:
         return

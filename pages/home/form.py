@@ -30,7 +30,7 @@ from core.planning.presets import LECTURE, PRESETS
 
 
 def _number(text: str) -> str:
-    """A number's text, checked."""
+    """Return a number's text, checked."""
     try:
         parse(text, FORMATS["fp32"])
     except FloatTextError as problem:

@@ -43,7 +43,7 @@ SHOWN = ("fp16", "bf16", "fp32")
 
 
 def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
-    """Days of a training run, as on Compute budget; nothing where that failed."""
+    """Return the days of a training run, as on Compute budget; nothing if that failed."""
     with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
         wrong, place, picture = show.slot(), show.slot(), show.slot()
         try:
@@ -72,8 +72,8 @@ def how_long(inputs: Inputs, plan: Plan) -> PlanEstimate | None:
 
 
 def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Largest, Plan, Mapping[str, str]]:
-    """The largest model of a plan, which it is with its texts without the layout or the choice of trained tensors that
-    cannot be."""
+    """Return the largest model of a plan, which it is with its texts without the layout or the choice of trained
+    tensors that cannot be."""
     try:
         return largest(plan, inputs.reading.values[COUNTED.id]), plan, texts
     except TrainedError as problem:
@@ -89,7 +89,7 @@ def _largest(inputs: Inputs, plan: Plan, texts: Mapping[str, str]) -> tuple[Larg
 
 
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
-    """The largest model that fits, as on Training memory; nothing where that failed."""
+    """Return the largest model that fits, as on Training memory; nothing if that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
     holder_plan = replace(plan.on_accelerator(values[ACCELERATOR_TYPE.id]), accelerators=values[ACCELERATOR_COUNT.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
@@ -144,7 +144,7 @@ def draw_bits(stored_values: Sequence[Stored]) -> None:
 
 
 def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
-    """What a small number becomes in three formats; nothing where that failed."""
+    """Return what a small number becomes in three formats; nothing if that failed."""
     text = inputs.reading.values[NUMBER.id]
     number = parse(text, FORMATS["fp32"])
     stored_values = store_everywhere(number, [FORMATS[name] for name in SHOWN])
@@ -169,7 +169,7 @@ def how_exact(inputs: Inputs) -> tuple[Stored, ...] | None:
 
 
 def page(inputs: Inputs) -> None:
-    """The three questions, and how their answers are computed."""
+    """Draw the three questions, and how their answers are computed."""
     plan = plan_of(inputs.reading)
     with plan_sidebar.question():
         ways = (

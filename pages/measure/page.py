@@ -41,7 +41,7 @@ def _read_inputs(inputs: Inputs) -> tuple[str, Programme]:
 
 
 def _draw_inputs(inputs: Inputs, wanted: Programme, *, waits: bool, measured: bool) -> None:
-    """The row of inputs, with the button at its end."""
+    """Draw the row of inputs, with the button at its end."""
     names = {WHAT.id: 1.65, "n": 0.8, "each": 0.75}
     if not wanted.sizes:  # only squares have an n
         del names["n"]
@@ -69,7 +69,7 @@ def _draw_inputs(inputs: Inputs, wanted: Programme, *, waits: bool, measured: bo
 
 
 def _records(latest: Record | None) -> tuple[list[Record], str]:
-    """What was measured on this device, the newest first, and why the rest cannot be read."""
+    """Return what was measured on this device, the newest first, and why the rest cannot be read."""
     here = machine()
     kept, unreadable = last_measured()
     known = {r.id: r for r in kept if r.programme.device == here.kind and r.facts and here.has(here.kind, r.facts.name)}
@@ -79,7 +79,7 @@ def _records(latest: Record | None) -> tuple[list[Record], str]:
 
 
 def _draw_results(records: list[Record], merged: Record) -> None:
-    """What the newest measurement found, what that means for a plan, and what else was timed before."""
+    """Draw what the newest measurement found, what that means for a plan, and what else was timed before."""
     newest = records[0]
     if newest.in_use:
         show.error(message("measure.doubt.in_use", users=newest.in_use))
@@ -113,7 +113,7 @@ def _draw_answer(record: Record, kind: Kind) -> None:
 
 
 def page() -> None:
-    """The button, the running measurement or the latest one, and how it was done."""
+    """Draw the button, the running or latest measurement, and how it was done."""
     runner, here = shared_runner(), machine()
     inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix, switches(MEASURE.id)))
     choice, wanted = _read_inputs(inputs)

@@ -21,12 +21,12 @@ _REFUSAL = "measure:refusal"
 
 
 class Keeper:
-    """Saves what was measured in this process once it has ended. problem: why the last one was not saved."""
+    """Saves a measurement of this process after it ends. problem: the reason why the last one was not saved."""
 
     problem = ""
 
     def __call__(self, seen: Snapshot) -> None:
-        """Hear of a measurement."""
+        """Receive a measurement."""
         if seen.record.points and seen.record.stage not in ("queued", "running"):
             self.problem = ""
             try:
@@ -48,7 +48,8 @@ def shared_runner() -> Runner:
 
 
 def ask(runner: Runner, programme: Programme) -> None:
-    """Begin a measurement, or join the queue; why not is said where the page is drawn next."""
+    """Start a measurement, or join the queue. If neither is possible, the reason is shown when the page is drawn
+    next."""
     try:
         runner.start(programme, visitor())
     except NotStartedError as problem:
@@ -56,12 +57,12 @@ def ask(runner: Runner, programme: Programme) -> None:
 
 
 def _cancel(runner: Runner, job: str) -> None:
-    """In a callback: stop a measurement, or leave the queue."""
+    """Stop a measurement, or leave the queue (callback)."""
     runner.cancel(job)
 
 
 def draw_refusal() -> None:
-    """Say once why the last press began nothing."""
+    """Say once why the last click started no measurement."""
     if reason := st.session_state.pop(_REFUSAL, ""):
         show.error(reason)
 
@@ -73,9 +74,9 @@ def own_snapshot(runner: Runner) -> Snapshot | None:
 
 
 def draw_live(runner: Runner) -> bool:
-    """Draw the running measurement and the queue before the device once a second. False where there is none.
+    """Draw the running measurement, or the queue, once a second. Return False if there is none.
 
-    Where the watched one ends, the page is drawn again.
+    When the watched measurement ends, the page is drawn again.
     """
     running, own = runner.latest(), own_snapshot(runner)
     if (running is None or not running.running) and own is None:
@@ -118,7 +119,7 @@ def _draw_running(runner: Runner, now: Snapshot, *, own: bool) -> None:
 
 
 def draw_ended(runner: Runner) -> None:
-    """Say how this user's last measurement ended, where it did not finish."""
+    """Show how this user's last measurement ended if it did not complete."""
     own = runner.own(visitor())
     if own and (ended := text.ended_text(own.record, items(own.record.programme))):
         kind, lines = ended

@@ -64,7 +64,7 @@ def _missing(record: Record, kind: Kind) -> None:
 
 
 def _matmuls(record: Record) -> None:
-    """Doubts, charts, notices, and the table of dtypes."""
+    """Draw doubts, charts, notices, and the table of dtypes."""
     if doubt := text.doubts(record):
         show.error(" ".join(doubt))
     draw_rates(record)

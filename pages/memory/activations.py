@@ -16,7 +16,7 @@ from pages.memory.form import LAYER
 
 
 def activations_panel(inputs: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the saved activations of one layer, and what recomputation saves."""
     rows = checkpointing(h)
     takeaway = text.checkpointing_text(h, rows)
     show.takeaway(takeaway)

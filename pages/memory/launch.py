@@ -11,7 +11,7 @@ from pages.common.plan_page.launch import draw_launch
 
 
 def launch_panel(_: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the launch settings of TRL."""
     launch = trl(h)
     if launch.text:
         show.takeaway(launched(h))

@@ -19,7 +19,7 @@ _ON_A_WALL = 5  # rows that can be read on a wall
 
 
 def optimizers_panel(_: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the memory of every optimizer."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
     named = (*named[: _ON_A_WALL - 1], named[-1]) if projecting() else named

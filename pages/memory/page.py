@@ -54,7 +54,7 @@ _PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
 
 
 def page(inputs: Inputs) -> None:
-    """The answer, the bar, and the panels behind it."""
+    """Draw the answer, the bar, and the panels behind it."""
     h = worked_out(inputs, lambda reading: memory_estimate(plan_as_given(reading)))
     show.input_errors(inputs)
     plan_sidebar.draw_actions(texts_as_given(inputs.reading.texts))

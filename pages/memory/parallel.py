@@ -14,7 +14,7 @@ from pages.common.theme import TOKENS
 
 
 def parallel_panel(_: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the memory under each ZeRO stage."""
     takeaway = text.zero_text(h, stages(h))
     show.takeaway(takeaway)
     bars = [(message("memory.zero.row", stage=float(stage)), memory) for stage, memory in stages(h)]

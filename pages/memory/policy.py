@@ -16,7 +16,7 @@ _WIDTHS = [6.4, 0.8, 3.6]
 
 
 def precision_panel(inputs: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the precision of each tensor, and the memory of every precision."""
     show.takeaway(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):
         for row in text_precision.precision_rows(h):

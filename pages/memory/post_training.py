@@ -14,7 +14,7 @@ from pages.common.theme import TOKENS
 
 
 def post_training_panel(_: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the memory of post-training methods."""
     rows = post_training(h)
     takeaway, *verdict = text.takeaway(h, rows)
     show.takeaway(" ".join([takeaway, *verdict]))

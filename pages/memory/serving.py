@@ -86,7 +86,7 @@ FIELDS = (WEIGHTS, STORED, ON, CARDS, CONTEXT, USERS, UTILIZATION, PASS, REQUEST
 
 
 def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
-    """The model served as the fields say, and why not where they cannot be."""
+    """Return the model served as the fields say, and why not where they cannot be."""
     v, known = inputs.reading.values, h.plan.catalog_model
     spec = cached_spec(known) if known and not known.counted else h.spec
     device = h.plan.device if v[ON.id] == _SAME else find(v[ON.id])
@@ -105,7 +105,7 @@ def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
 
 
 def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw how many users the model serves on a cluster, and how fast."""
     head = show.slot()
     with st.container(horizontal=True, key="memory_serving"):
         for field in FIELDS:

@@ -14,7 +14,7 @@ from pages.common.theme import TOKENS
 
 
 def step_panel(_: Inputs, h: MemoryEstimate) -> None:
-    """The panel's content."""
+    """Draw the memory over one step."""
     curve = through_one_step(h.setup)
     takeaway = step_text(curve)
     show.takeaway(takeaway)

@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
-    """The search, the tags in use, and the archive's switch."""
+    """Draw the search, the tags in use, and the archive's switch."""
 
     def again() -> None:
         inputs.put(PAGE.id, PAGE.default)
@@ -60,7 +60,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
 
 
 def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, caption: str) -> None:
-    """The plans of this page of the list, or the last decisions. page: where a name opens."""
+    """Draw the plans of this page of the list, or the last decisions. page: where a name opens."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
         now = {} if plan.entry.kind == "decision" else store_text.changes_since(plan)
@@ -84,7 +84,7 @@ def _list(plans: Sequence[SavedPlan], heading: str, page: PageSpec, caption: str
 
 
 def _turn(inputs: Inputs, total: int) -> None:
-    """Which page of the list, and the ways to the others."""
+    """Draw which page of the list, and the ways to the others."""
     pages = -(-total // PER_PAGE)
     here = min(int(inputs.reading.values[PAGE.id]), pages)
     if pages < 2:
@@ -101,7 +101,7 @@ def _turn(inputs: Inputs, total: int) -> None:
 
 
 def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
-    """Which plan is looked at, one of the list or the one of a link, and all about it."""
+    """Draw which plan is looked at, one of the list or the one of a link, and all about it."""
     wanted = inputs.reading.values[PLAN.id]
     known = {plan.id: plan for plan in plans}
     if wanted and wanted not in known:
@@ -128,7 +128,7 @@ def _nothing_yet() -> None:
 
 
 def _answer(inputs: Inputs) -> None:
-    """What was found, the plan that is looked at, and where all of them lie."""
+    """Draw what was found, the plan that is looked at, and where all of them lie."""
     v, store = inputs.reading.values, plan_store()
     text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
     result = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
@@ -152,7 +152,7 @@ def _answer(inputs: Inputs) -> None:
 
 
 def page() -> None:
-    """The search, the list, and the plan that is looked at."""
+    """Draw the search, the list, and the plan that is looked at."""
     inputs = Inputs(SAVED, FORM)
     draw_messages(inputs)
     tags: Sequence[str] | None = None

@@ -32,7 +32,7 @@ _MESSAGE, _UNDO, _WRONG, _MINE = "saved:message", "saved:undo", "saved:wrong", "
 
 
 def draw_messages(inputs: Inputs) -> None:
-    """What came of the last click, once, with the way back from an archived plan."""
+    """Draw what came of the last click, once, with the way back from an archived plan."""
     if text := st.session_state.pop(_MESSAGE, ""):
         show.note(text)
     if wrong := st.session_state.pop(_WRONG, ""):
@@ -49,7 +49,7 @@ def draw_messages(inputs: Inputs) -> None:
 
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
-    """All about one plan or decision: what it comes to, what can be done with it, what is kept, and its history."""
+    """Draw a plan or a decision: its result, the actions, its saved fields, and its history."""
     decision = plan.entry.kind == "decision"
     item = None if decision else compare_plan(plan.entry)
     with show.question(plan_name(item) if item else unmarked(plan.entry.name)):
@@ -73,7 +73,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
 
 
 def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
-    """What can be done with the plan as a whole."""
+    """Draw what can be done with the plan as a whole."""
 
     def act(label: str, name: str, what: Callable[[], None]) -> None:
         st.button(label, key=inputs.key(f"{name}_{plan.id}"), on_click=_do, args=(what,))
@@ -103,7 +103,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
 
 
 def _details(inputs: Inputs, plan: SavedPlan) -> None:
-    """Name, tags and note; both sides where somebody else has changed them meanwhile."""
+    """Draw name, tags, and note, with both versions if another user has changed them."""
     own = st.session_state.get(_MINE)
     if own and own["id"] == plan.id:
         theirs = {NAME: plan.entry.name, TAGS: ", ".join(plan.tags), NOTE: plan.note}
@@ -136,7 +136,7 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
 
 
 def _history(inputs: Inputs, plan: SavedPlan) -> None:
-    """All changes, and the way back to what the plan was before any of them."""
+    """Draw all changes, and the way back to what the plan was before any of them."""
     history = plan_store().history(plan.id)
     columns = (
         show.Column(message("saved.history.revision"), numeric=True),

@@ -40,10 +40,10 @@ def apply() -> None:
 
 
 def answered() -> int:
-    """The number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
+    """Return the number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
     return import_module(f"{__name__}.stale_values").answered() if "stale_values" in applied else 0
 
 
 def uninterrupted() -> AbstractContextManager[None]:
-    """Let no other change of the user interrupt the script inside. Nothing where the patches are left out."""
+    """Let no other change of the user interrupt the script inside. Nothing if the patches are left out."""
     return import_module(f"{__name__}.stale_values").uninterrupted() if "stale_values" in applied else nullcontext()

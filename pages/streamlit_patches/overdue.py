@@ -34,7 +34,7 @@ class Watch:
     `OverdueError` is raised between any two steps of Python. On its way out it releases locks and rolls back
     transactions as every exception does. A save that it strikes is not confirmed; a change that it leaves half done is
     of this user's session alone. What remains is the moment between taking a lock and being inside its ``with``, which
-    is far less likely than that a server is slow until somebody restarts it. A long step outside Python ends first.
+    is far less likely than that a server is slow until a user restarts it. A long step outside Python ends first.
     """
 
     def __init__(self, is_here: Callable[[str], bool]) -> None:
@@ -42,12 +42,12 @@ class Watch:
         self._runs = dict[threading.Thread, tuple[str, float, float]]()
 
     def begin(self, session: str) -> None:
-        """A run of this thread begins."""
+        """Note that a run begins in this thread."""
         with self._lock:
             self._runs[threading.current_thread()] = session, time.monotonic(), time.thread_time()
 
     def end(self) -> None:
-        """It has ended; what was raised in it and has not come yet would end the next one."""
+        """Note that the run has ended, and drop an error that would otherwise end the next one."""
         with self._lock:
             self._runs.pop(threading.current_thread(), None)
             _raise_in(threading.current_thread(), None)
@@ -65,7 +65,7 @@ class Watch:
 
 
 def _worked(thread: threading.Thread) -> float:
-    """Seconds of processor time of a thread that lives; infinite where the system does not tell."""
+    """Return the seconds of processor time of a thread that lives; infinite if the system does not tell."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return float("inf")
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))

@@ -35,7 +35,7 @@ _WHOLE: ContextVar[bool] = ContextVar("what may not be interrupted", default=Fal
 
 @dataclass
 class SentAndReceived:
-    """What one visitor's browser has been sent, and what it sent last.
+    """What one user's browser has been sent, and what it sent last.
 
     answers: how many were drawn. begun: the next one is under way. behind: it goes to a browser that had not seen the
     last one. sets: key → what the script gave to its field, each with the number of the answer that says so, as far as
@@ -51,7 +51,7 @@ class SentAndReceived:
 
 
 def answered() -> int:
-    """The number of the answer that ends here."""
+    """Return the number of the answer that ends here."""
     history: SentAndReceived = st.session_state.setdefault(_KEY, SentAndReceived())
     history.answers, history.begun = history.answers + 1, False
     return history.answers
@@ -59,7 +59,7 @@ def answered() -> int:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let no other change interrupt the script inside: what belongs together is done whole."""
+    """Keep other changes from interrupting the script inside, so that related changes are complete."""
     before = _WHOLE.set(True)
     try:
         yield
@@ -172,7 +172,8 @@ def _seen(states: WidgetStates | None) -> int | None:
 def _without_stale_values(
     state: SessionState, history: SentAndReceived, states: WidgetStates, seen: int, due: int
 ) -> tuple[WidgetStates, dict[str, Any]]:
-    """What the browser says less what is stale, and what the fields hold whose news it has not seen, to be sent again.
+    """Return what the browser says less what is stale, and what the fields hold whose news it has not seen, to be sent
+    again.
 
     A field holds what it was set to, unless a person has touched it since: then the browser says of it neither what it
     said before, nor what the answers seen since have put there, nor what the news on its way may have begun to put

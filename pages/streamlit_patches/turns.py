@@ -24,7 +24,7 @@ class Turns:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait until the run before is over, or long; the body is one's own."""
+        """Wait until the previous run has ended, or for a limited time."""
         begun, over = mine = threading.Event(), threading.Event()
         with self._lock:
             (before_begun, before_over), self.last = self.last, mine

@@ -82,7 +82,7 @@ _SHOWN = ("layout", "views", "programs")
 
 
 class TensorInputs(Inputs):
-    """The page's inputs, with what its callbacks need. shown: what is drawn, by field: as typed, or the last good."""
+    """The page's inputs, with what its callbacks need. shown: what is drawn, by field: as entered, or the last good."""
 
     def __init__(self, page: PageSpec) -> None:
         super().__init__(page)
@@ -92,7 +92,7 @@ class TensorInputs(Inputs):
         """Whether the code of the first row runs."""
 
     def ask_code(self, *, of_older_link: bool) -> str:
-        """Draw the field for code, and decide whether it runs; what stands in it."""
+        """Draw the field for code, decide whether it runs, and return its text."""
         state, key = st.session_state, self.key(_CODE.id)
         arrived = of_older_link or (key not in state and key in st.query_params)
         code: str = self.ask(_CODE)
@@ -120,22 +120,22 @@ class TensorInputs(Inputs):
         return not runs
 
     def type_in(self, code: str) -> None:
-        """In a callback: make ``code`` the expression."""
+        """Make ``code`` the program (callback)."""
         st.session_state[self.key("x")] = code
 
     def take_fix(self) -> None:
-        """In the picture's callback: the code that it offers instead of a refused view."""
+        """Set the code that the picture offers instead of a rejected view (callback)."""
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
             self.type_in(code[: limit("expression_chars")])
 
     def program(self) -> tuple[object, ...]:
-        """What stands in the first row, as it was typed."""
+        """Return the code as entered."""
         return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 
 def read_inputs(inputs: TensorInputs) -> dict[str, str]:
-    """Draw the row; what was typed, by field."""
+    """Draw the row; what was entered, by field."""
     params, older = st.query_params, dict[str, str]()
     if inputs.key("x") not in params:
         older = older_program({name: params.get(inputs.key(name), "") for name in _OLDER})
@@ -238,7 +238,7 @@ def as_script(inputs: TensorInputs) -> str:
 
 
 def answers(run: Trace) -> None:
-    """Draw what lines said that are no tensors."""
+    """Draw the results of lines that are not tensors."""
     rows = fact_rows(run)
     if rows:
         items = "".join(

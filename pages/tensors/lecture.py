@@ -13,7 +13,7 @@ from pages.tensors.inputs import TensorInputs, preset_texts
 
 
 def program() -> None:
-    """Every part: a link that opens it above, how many lines it has, and its claims."""
+    """Draw every part: a link that opens it above, how many lines it has, and its claims."""
     show.small_table(
         [
             show.Column(message("tensors.program.part")),
@@ -25,7 +25,8 @@ def program() -> None:
 
 
 def where_it_stands(inputs: TensorInputs) -> None:
-    """Of code that is a part of the program: which, its claims at their lines, and the parts beside it."""
+    """Draw, for code that is part of the lecture's program, which part it is, its claims by line, and the neighboring
+    parts."""
     here = next((number for number, part in enumerate(PROGRAM) if part.source == inputs.shown["x"]), None)
     if here is None:
         return

@@ -16,7 +16,7 @@ _DRAWN = 96
 
 
 def overlap(inputs: TensorInputs, run: Trace) -> None:
-    """Which elements of the result share memory, and the last write in place, element by element."""
+    """Draw which elements of the result share memory, and the last write in place, element by element."""
     inputs.presets(presets_of("shared"), into=show.slot(), key="hazards")
     last = run.last
     step = run.steps[last.inputs[0] if last.inputs else 0] if last.kind == "refused" else last

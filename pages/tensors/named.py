@@ -22,7 +22,7 @@ _BADGES = {"view": "optimizer", "copy": "activations", "new": "activations"}
 
 
 def named_axes(inputs: TensorInputs, run: Trace) -> None:
-    """Every call of einops or einsum in the page's code, on the layouts that its tensors really had."""
+    """Draw every call of einops or einsum in the page's code, on the layouts that its tensors really had."""
     if lit := inputs.presets(presets_of("named"), into=show.slot(), key="calls"):
         show.note(why_of(lit))
     plans = plans_of(run)
@@ -39,7 +39,7 @@ def named_axes(inputs: TensorInputs, run: Trace) -> None:
 
 
 class _Ink:
-    """One colour per axis name, in the order in which the names appear."""
+    """One color per axis name, in the order in which the names appear."""
 
     def __init__(self) -> None:
         self.order: dict[str, int] = {}
@@ -48,13 +48,13 @@ class _Ink:
         return self.order.setdefault(name, len(self.order)) % _COLOURS
 
     def axis(self, name: str, size: int | None, kind: str = "") -> str:
-        """One axis as a box: its name, and its size where it is known."""
+        """Return one axis as a box: its name, and its size where it is known."""
         count = "" if size is None else f"<b>{size}</b>"
         return f'<span class="axis a{self.of(name)} {kind}">{html.escape(name)}{count}</span>'
 
 
 def pattern(plan: PatternPlan) -> None:
-    """The pattern drawn as axes, and every operation that it becomes, each a view or a copy."""
+    """Draw the pattern drawn as axes, and every operation that it becomes, each a view or a copy."""
     ink = _Ink()
     rows = "".join(_stage(stage, plan.sizes, ink) for stage in plan.stages)
     show.takeaway(" ".join(plan.headline))
@@ -88,7 +88,7 @@ def _badge(effect: str, size: int) -> str:
 
 
 def einsum(plan: EinsumPlan) -> None:
-    """The equation drawn as axes, the names it sums, and each product as the matmul that torch runs."""
+    """Draw the equation drawn as axes, the names it sums, and each product as the matmul that torch runs."""
     ink = _Ink()
     summed = set(plan.summed)
     rows = [

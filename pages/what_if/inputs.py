@@ -42,7 +42,9 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
     if x is y:
         y = next(axis for axis in AXES.values() if axis is not x)
-        inputs.fail(message("sweep.error.same_axis", axis=x.name), message("sweep.error.other_axis", axis=y.name))
+        inputs.fail(
+            message("sweep.error.same_axis", axis=x.field.label), message("sweep.error.other_axis", axis=y.field.label)
+        )
     across, up = _swept_axis(inputs, x, X_VALUES, plan), _swept_axis(inputs, y, Y_VALUES, plan)
     sweep = _swept(inputs, texts, across, up, sweep_within(values[DUE.id], plan))
     if not sweep.answered:
@@ -96,9 +98,9 @@ def draw_question(inputs: Inputs, a: SweepInputs) -> None:
     own = sweep_within(None, a.plan)
     placeholder = message("sweep.field.no_limit") if math.isinf(own.days) else limit_text(own)
     with plan_sidebar.question():
-        plan_sidebar.ask(inputs, message("sweep.ask.x"), X, width=156)
+        plan_sidebar.ask(inputs, message("sweep.ask.x"), X, width=168)
         plan_sidebar.ask(inputs, "", X_VALUES, width=90)
-        plan_sidebar.ask(inputs, message("sweep.ask.y"), Y, width=156)
+        plan_sidebar.ask(inputs, message("sweep.ask.y"), Y, width=168)
         plan_sidebar.ask(inputs, "", Y_VALUES, width=90)
         plan_sidebar.ask(inputs, message("sweep.ask.result"), RESULT, width=112)
         plan_sidebar.ask(inputs, message("sweep.ask.limit"), DUE, width=78, placeholder=placeholder)

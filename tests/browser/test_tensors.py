@@ -55,7 +55,7 @@ def run(page: Page, code: str) -> None:
 
 def card(page: Page, name: str) -> Locator:
     return page.locator(".card", has=page.locator("figcaption .source", has_text=name)).filter(
-        has=page.get_by_role("application", name=f"Elements of {name}; arrow keys move", exact=True)
+        has=page.get_by_role("application", name=f"Elements of {name}. Arrow keys move between cells.", exact=True)
     )
 
 

@@ -134,10 +134,10 @@ def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
     for share, doubted in ((TOO_GOOD * 1.001, True), (TOO_GOOD * 0.999, False), (0.7, False)):
         plan = with_rates(r16=f"{share * peak!r} FLOP/s", rof=H100)
         (rate,) = replaced_rates(plan)
-        assert (rate.name, rate.datasheet, rate.doubtful) == ("bf16", peak, doubted)
+        assert (rate.id, rate.datasheet, rate.doubtful) == ("matmul16", peak, doubted)
         assert any(said.id == "rates.doubtful" for said in text_rates.rates_text(plan)) == doubted
         assert rates_of(plan) is not None
-    assert replaced_rates(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
+    assert replaced_rates(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].datasheet == find("T4").peak("fp16")
 
 
 # ------------------------------------------------------------------------------------------ what they change
@@ -230,7 +230,7 @@ def test_faster_links_never_take_longer(inside: float, between: float, faster: f
 
 def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
-    assert [rate.name for rate in replaced_rates(slow)] == ["network"]
+    assert [rate.id for rate in replaced_rates(slow)] == ["between"]
     assert replaced_rates(slow)[0].datasheet == find("H100 SXM").network
     before, after = (searched(search_request(item)).best for item in (plan, slow))
     assert before

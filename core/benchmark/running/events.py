@@ -35,7 +35,7 @@ class Progress(Checked):
 
 
 class Tried(Checked):
-    """An item is measured, refused or skipped."""
+    """An item is measured, rejected or skipped."""
 
     event: Literal["outcome"] = "outcome"
     outcome: Outcome
@@ -54,10 +54,10 @@ _EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="
 
 
 def encode(event: Event) -> str:
-    """``event`` as one line of JSON, without the line end."""
+    """Return ``event`` as one line of JSON, without the line end."""
     return event.model_dump_json()
 
 
 def decode(line: bytes) -> Event | None:
-    """The event on one line, None when it is anything else: whatever a library prints lands on the same output."""
+    """Return the event of one line; None for any other line that a library prints to the same output."""
     return decoded(_EVENTS, line)

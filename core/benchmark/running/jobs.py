@@ -20,15 +20,18 @@ Command: TypeAlias = Callable[[Programme], Sequence[str]]
 
 
 def worker_command(programme: Programme) -> Sequence[str]:
-    """The command line of the measuring process."""
+    """Return the command line of the measuring process."""
     options = ["--programme", programme.model_dump_json(), "--end-with-parent"]
     return [sys.executable, "-m", "core.benchmark.running.worker", *options]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job at one moment. record: what it has found so far. place: in line, 1 for the next, 0 when it is not in line
-    or waits for another server of this machine."""
+    """State of a job at one moment.
+
+    record: what it has found so far. place: its place in the queue, 1 for the next; 0 if it is not in the queue or
+    waits for another server of this machine.
+    """
 
     record: Record
     place: int

@@ -45,7 +45,7 @@ class Reporter:
         print(encode(event), file=self.out, flush=True)
 
     def progress(self, item: Item, fraction: float) -> None:
-        """Write progress unless the last one is recent; the start of an item is always said."""
+        """Write the progress, unless the last one is recent. The start of an item is always written."""
         now = time.monotonic()
         if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
             self.last = now
@@ -58,7 +58,8 @@ def _gpu_state(uuid: str) -> State:
 
 
 def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """The first CUDA device, its timer and facts. Raises what torch raises without one, exits where it has no room."""
+    """Return the first CUDA device, its timer, and its facts. Raises torch's error without one; exits if memory is too
+    small."""
     place = "cuda:0"
     properties = torch.cuda.get_device_properties(place)
     uuid = str(getattr(properties, "uuid", ""))
@@ -74,7 +75,7 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     )
 
     def room() -> float:
-        """What the driver has free, and what torch holds without using it."""
+        """Return what the driver has free, and what torch holds without using it."""
         idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
         return float(torch.cuda.mem_get_info(place)[0] + idle)
 
@@ -88,7 +89,8 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
 
 
 def step_aside() -> None:
-    """Let the server's visitors go before: on a CPU they wait for the same cores. Alone it is as fast as ever."""
+    """Lower the priority of this process, because a measurement of the CPU competes with the server for the same
+    cores."""
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICE)
     with contextlib.suppress(OSError):  # Linux weighs sessions before processes, and this one is a session of its own
@@ -96,7 +98,7 @@ def step_aside() -> None:
 
 
 def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
-    """The processor, with as many threads as torch takes by default."""
+    """Return the CPU as a device, with torch's default number of threads."""
     here = device.cpu()
     facts = DeviceFacts(
         name=here.name,
@@ -112,7 +114,7 @@ _BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench}
 
 
 def context_lost(bench: Bench) -> str:
-    """Why nothing more can run on the device after a refusal, or empty when it still works."""
+    """Return why nothing more can run on the device after a refusal, or empty when it still works."""
     if bench.kind == "cpu":
         return ""
     try:

@@ -33,7 +33,7 @@ BF16 = Format("bf16", "bfloat16", 2, 2e-2)
 
 
 def format_of(bench: Bench) -> Format:
-    """What is computed in: bf16, fp16 on a GPU without it, fp32 on a processor without instructions for bf16."""
+    """Return what is computed in: bf16, fp16 on a GPU without it, fp32 on a processor without instructions for bf16."""
     if bench.kind == "cpu":
         return BF16 if device.cpu().bf16 else FP32
     if bench.kind == "cuda" and not bench.torch.cuda.is_bf16_supported(including_emulation=False):
@@ -42,17 +42,17 @@ def format_of(bench: Bench) -> Format:
 
 
 def exact(torch: Any, tensor: Any) -> Any:
-    """``tensor`` in float64 on the CPU: not every device has the format."""
+    """Return ``tensor`` in float64 on the CPU: not every device has the format."""
     return tensor.detach().to("cpu").to(torch.float64)
 
 
 def picked(torch: Any, count: int) -> Any:
-    """Up to `PICKED` places of ``count``, evenly spread, first and last among them."""
+    """Return up to `PICKED` places of ``count``, evenly spread, first and last among them."""
     return torch.linspace(0, count - 1, min(count, PICKED), dtype=torch.float64).round().long()
 
 
 def error_of(torch: Any, got: Any, right: Any) -> float:
-    """Frobenius norm of (got − right) over that of right, in float64."""
+    """Return Frobenius norm of (got − right) over that of right, in float64."""
     return float((exact(torch, got) - right).norm() / right.norm())
 
 

@@ -48,13 +48,14 @@ _GRADIENT_TOLERANCE = 2.0
 
 
 def forward_flop(shape: tuple[int, ...]) -> float:
-    """FLOPs of attention forward at (sequences, heads, key/value heads, length, head width), causal half counted."""
+    """Return FLOPs of attention forward at (sequences, heads, key/value heads, length, head width), causal half
+    counted."""
     batch, heads, _, length, width = shape
     return 2 * float(square_flop_causal(1, heads, width, length)) * batch * length
 
 
 def moved_bytes(shape: tuple[int, ...], element: float) -> float:
-    """Bytes of attention forward: queries, keys, values and result once each."""
+    """Return the bytes of attention forward: queries, keys, values and result once each."""
     batch, heads, kv_heads, length, width = shape
     return float(fused_attention_bytes(batch * length, heads, kv_heads, 2 * width, element))
 
@@ -84,9 +85,10 @@ def _shape(programme: Programme) -> tuple[int, ...]:
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """Return the back end on random data, checked against float64 on some rows. Raises `RefusedError` if it is wrong.
+    """Return the attention backend on random data, with some rows checked against float64. Raises `RefusedError` if
+    wrong.
 
-    A back end that does not take the shape raises what torch raises, with the reasons that torch warns of.
+    A backend that rejects the shape raises torch's error, with the reasons from torch's warnings.
     """
     torch, how, shape = bench.torch, format_of(bench), item.shape
     batch, heads, kv_heads, length, width = shape
@@ -134,7 +136,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
 
 
 def _attention(torch: Any, name: str, q: Any, k: Any, v: Any) -> Callable[[], Any]:
-    """One forward pass by the back end, and by no other."""
+    """Return one forward pass by the back end, and by no other."""
     backend = getattr(torch.nn.attention.SDPBackend, BACKENDS[name])
     grouped = q.shape[1] != k.shape[1]
 
@@ -146,7 +148,8 @@ def _attention(torch: Any, name: str, q: Any, k: Any, v: Any) -> Callable[[], An
 
 
 def _heard(attend: Callable[[], Any]) -> Any:
-    """What ``attend`` gives; where it refuses, its own words and those of its warnings, which hold the reasons."""
+    """Return what ``attend`` gives; where it rejects, its own words and those of its warnings, which hold the
+    reasons."""
     with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         try:
@@ -157,7 +160,8 @@ def _heard(attend: Callable[[], Any]) -> Any:
 
 
 def _exact(torch: Any, q: Any, k: Any, v: Any, upstream: Any, rows: Any) -> tuple[Any, ...]:
-    """Result, and gradients of queries, keys and values, in float64: of the query heads of the first key/value head.
+    """Return result, and gradients of queries, keys and values, in float64: of the query heads of the first key/value
+    head.
 
     Results and gradients of queries at ``rows``, where alone ``upstream`` is not zero.
     """

@@ -39,9 +39,9 @@ class Bench:
     """One device, ready to measure.
 
     place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
-    process, infinite where nothing tells; on a CPU the system kills a process that takes more. wait: waits for the
-    device, None where a call is over when it returns. queued: a timer for calls that a device may work off faster than
-    the host issues them, None where that cannot be.
+    process, infinite if nothing tells; on a CPU the system kills a process that takes more. wait: waits for the device,
+    None if a call is over when it returns. queued: a timer for calls that a device may work off faster than the host
+    issues them, None if that cannot be.
     """
 
     torch: Any
@@ -76,7 +76,7 @@ class SkippedError(Exception):
 
 
 class RefusedError(Exception):
-    """The library's result is wrong, or not what was asked for."""
+    """The library rejects the item, or its result is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PreparedItem:
 
 
 def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: Report) -> Outcome:
-    """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
+    """Prepare an item and time it. A rejection by the library keeps the words of the library."""
     try:
         report(0.0)
         run = make()
@@ -122,7 +122,7 @@ def attempt(bench: Bench, item: Item, make: Callable[[], PreparedItem], report: 
 
 
 def warm_up_s(seconds: float) -> float:
-    """Seconds of untimed runs before so many timed ones: caches fill, clocks rise."""
+    """Return the seconds of untimed runs before ``seconds`` of timed runs, in which caches fill and clocks rise."""
     return min(max(seconds / 4, 0.05), 2.0)
 
 
@@ -167,19 +167,22 @@ def timed(bench: Bench, item: Item, run: PreparedItem, report: Report) -> Point:
 
 
 def _mean_power(before: float | None, after: float | None, seconds: float) -> float | None:
-    """Watts over so many seconds; None below `_ENERGY_S`, where the counter is too coarse, and where nothing counts."""
+    """Return watts over so many seconds; None below `_ENERGY_S`, where the counter is too coarse, and where nothing
+    counts."""
     if before is None or after is None or seconds < _ENERGY_S:
         return None
     return max(after - before, 0.0) / seconds
 
 
 def _batch(count: int, took: float, within: float) -> int:
-    """How many calls to time in ``within`` seconds, ``count`` having taken so long, with all that lay between them."""
+    """Return how many calls to time in ``within`` seconds, ``count`` having taken so long, with all that lay between
+    them."""
     return min(max(int(within * count / max(took, 1e-9)), 1), 512)
 
 
 def _state_at_work(bench: Bench, run: PreparedItem, count: int) -> State:
-    """The device's state while it works on so many calls more: once it is idle, its clock says nothing of the runs."""
+    """Return the device's state while it works on so many calls more: once it is idle, its clock says nothing of the
+    runs."""
     if bench.wait is None:
         return bench.state()
     for _ in range(count):

@@ -27,7 +27,7 @@ seconds it is given."""
 
 
 class Timing(Protocol):
-    """A kind's module. Neither function imports torch: `prepare` has it from the bench."""
+    """Functions of a module for one kind of items. Neither imports torch, because `prepare` gets it from the bench."""
 
     def items(self, programme: Programme) -> tuple[Item, ...]: ...
     def prepare(self, bench: Bench, programme: Programme, item: Item) -> PreparedItem: ...
@@ -37,14 +37,14 @@ TIMINGS: Mapping[str, Timing] = {"matmul": matmul, "memory": memory, "attention"
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
-    """What the programme times, in order: kind by kind, and last what is timed for long."""
+    """Return what the programme times, in order: kind by kind, and last what is timed for long."""
     kinds: list[Kind] = [kind for kind in KINDS if kind in programme.kinds]
     result = [item for kind in kinds for item in TIMINGS[kind].items(programme)]
     return (*result, *(matmul.sustained(programme) if "matmul" in kinds else ()))
 
 
 def item_s(programme: Programme, item: Item) -> float:
-    """About how long one item takes, everything included."""
+    """Return about how long one item takes, everything included."""
     more = COMPILE_S[programme.device] if item.label == layer.COMPILED else 0.0
     if item.kind == "matmul" and programme.device == "cuda":
         more = _SETUP_RUNS * 2 * math.prod(item.shape) / _SETUP_FLOP_PER_S
@@ -52,11 +52,12 @@ def item_s(programme: Programme, item: Item) -> float:
 
 
 def expected_s(programme: Programme) -> float:
-    """About how long the whole programme takes, at most: what is refused or skipped takes less."""
+    """Return about how long the whole programme takes, at most: what is rejected or skipped takes less."""
     return min(STARTUP_S[programme.device] + left_s(programme, 0), LONGEST_S)
 
 
 def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:
-    """About how long it still takes once the first ``done`` items have an outcome and the next one is part done."""
+    """Return about how long it still takes once the first ``done`` items have an outcome and the next one is part
+    done."""
     left = [item_s(programme, item) for item in items(programme)[done:]]
     return sum(left) - fraction * left[0] if left else 0.0

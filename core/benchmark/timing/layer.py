@@ -53,17 +53,17 @@ _CHECK_BYTES = 16
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
-    """The step of the plan's layer, or of a usual one, eager and compiled."""
+    """Return the step of the plan's layer, or of a usual one, eager and compiled."""
     shape = programme.layer or DEFAULT_LAYER
     given: dict[str, Any] = {"shape": (shape.micro_batch, shape.seq_len), "seconds": programme.seconds}
     return tuple(Item(kind="layer", name=NAME, label=label, **given) for label in (EAGER, COMPILED))
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """The layer with its optimizer, checked against float64, with as many of its tokens as a step takes time for.
+    """Return the layer with its optimizer, checked against float64, with as many tokens as a step has time for.
 
-    Raises `SkippedError` if compiling takes too long or states do not fit, `RefusedError` if a result is wrong, and
-    whatever torch raises that cannot compile.
+    Raises `SkippedError` if compilation takes too long or states do not fit, `RefusedError` if a result is wrong, and
+    torch's own error if compilation fails.
     """
     torch, shape, how = bench.torch, programme.layer or DEFAULT_LAYER, format_of(bench)
     if shape.experts:
@@ -103,13 +103,14 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
 
 
 def kept_bytes(shape: LayerShape, how: Format) -> float:
-    """Bytes of activations that the step needs at most: what is kept, and as much again at work."""
+    """Return an upper bound on the bytes of activations of a step: the saved ones, and the same again as temporary
+    memory."""
     heads = (shape.heads + shape.kv_heads) * shape.head_dim
     return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
 
 
 def _fitting(bench: Bench, shape: LayerShape, step: LayerStep, how: Format) -> LayerShape:
-    """The layer with as many of its tokens as fit the memory and `STEP_S`.
+    """Return the layer with as many of its tokens as fit the memory and `STEP_S`.
 
     A step takes a time of its own, of which the update is most, and a time for each token.
     """
@@ -146,7 +147,7 @@ class LayerStep:
         self.optimizers = {name: _adamw(torch, master) for name, master in self.masters.items()}
 
     def feed(self, shape: LayerShape) -> None:
-        """Random input, and the gradient that arrives, for so many tokens."""
+        """Set random input and the gradient of the output for this many tokens."""
         size = (shape.micro_batch, shape.seq_len, shape.hidden)
         self.shape = shape
         self.x = self.torch.randn(size, **self.options, requires_grad=True)
@@ -164,7 +165,7 @@ class LayerStep:
         self.forget()
 
     def passes(self, upstream: Any) -> Any:
-        """Forward and backward; gives the result, and leaves gradients behind."""
+        """Return forward and backward; gives the result, and leaves gradients behind."""
         out = self.forward(self.torch, self.shape, self.weights, self.x, self.turns)
         out.backward(upstream)
         return out
@@ -175,7 +176,7 @@ class LayerStep:
             tensor.grad = None
 
     def run(self) -> None:
-        """One step."""
+        """Run one step."""
         self.passes(self.upstream)
         self.x.grad = None
         for name, weight in self.weights.items():
@@ -215,7 +216,7 @@ class LayerStep:
 
 
 def sizes(shape: LayerShape) -> Mapping[str, tuple[int, ...]]:
-    """The layer's weights by name, matrices as (outputs, inputs)."""
+    """Return the layer's weights by name, matrices as (outputs, inputs)."""
     heads, shared = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     return {
         "norm 1": (shape.hidden,),
@@ -230,7 +231,7 @@ def sizes(shape: LayerShape) -> Mapping[str, tuple[int, ...]]:
 
 
 def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, ...]:
-    """Cosines and sines of rotary positions, (tokens, head width), the halves of a head turned together."""
+    """Return cosines and sines of rotary positions, (tokens, head width), the halves of a head turned together."""
     half = torch.arange(0, shape.head_dim, 2, dtype=torch.float32, device=place) / shape.head_dim
     angles = torch.outer(torch.arange(shape.seq_len, dtype=torch.float32, device=place), _TURNS**-half)
     both = torch.cat((angles, angles), -1)
@@ -238,7 +239,7 @@ def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, ...]:
 
 
 def forward(torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, turns: tuple[Any, ...]) -> Any:
-    """The layer on (sequences, tokens, width)."""
+    """Return the layer on (sequences, tokens, width)."""
     functional = torch.nn.functional
     sequences, length, width = x.shape
 
@@ -293,7 +294,7 @@ def at_most(seconds: float) -> Generator[None]:
 
 
 def _adamw(torch: Any, weight: Any) -> Any:
-    """AdamW over ``weight``, in one kernel where torch has that for its device."""
+    """Return AdamW over ``weight``, in one kernel where torch has that for its device."""
     options = {"lr": _RATE, "betas": _BETAS, "eps": _ADAM_EPS, "weight_decay": _DECAY}
     try:
         return torch.optim.AdamW([weight], fused=True, **options)

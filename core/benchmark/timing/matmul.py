@@ -54,7 +54,7 @@ Shape = tuple[int, int, int]
 
 
 def headline(programme: Programme) -> str:
-    """The dtype that training on such a device takes, or the first asked for."""
+    """Return the dtype in which this device would train, or the first requested one."""
     wanted = "fp32" if programme.device == "cpu" else "bf16"
     return wanted if wanted in programme.dtypes or not programme.dtypes else programme.dtypes[0]
 
@@ -69,8 +69,8 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 
 def sustained(programme: Programme) -> tuple[Item, ...]:
-    """The largest square of the headline dtype, and of the others that a plan takes, once more, long enough for limits
-    of power and temperature to show."""
+    """Return the largest squares of the headline dtype and of the others that a plan uses, timed long enough for
+    throttling."""
     if not (programme.sustained_s and programme.dtypes and programme.sizes):
         return ()
     n = max(programme.sizes)
@@ -80,7 +80,7 @@ def sustained(programme: Programme) -> tuple[Item, ...]:
 
 
 def instead(item: Item, outcomes: Sequence[Outcome]) -> Item:
-    """Return a sustained bf16 ``item`` in fp16 or fp32, whichever was faster, if the device refused all bf16."""
+    """Return a sustained bf16 ``item`` in fp16 or fp32, whichever was faster, if the device rejected all bf16."""
     if (item.kind, item.name, item.regime) != ("matmul", "bf16", "sustained"):
         return item
     tried = [outcome for outcome in outcomes if (outcome.item.kind, outcome.item.name) == ("matmul", "bf16")]
@@ -161,14 +161,15 @@ def _call(
 
 
 def moved(numeric: Numeric, shape: Shape) -> float:
-    """Bytes of a product: each operand read once with its scales, the result written once."""
+    """Return the bytes of a product: each operand read once with its scales, the result written once."""
     m, n, k = shape
     scales = numeric.scale_bytes(m, k) + numeric.scale_bytes(n, k)
     return product_bytes(m, n, k, 1, numeric.element_bytes, numeric.result_bytes) + scales
 
 
 def rungs(shape: Shape) -> tuple[Shape, ...]:
-    """Smaller products on the way up to ``shape``, each about an eighth of the next, the first at most `SMALLEST`."""
+    """Return smaller products on the way up to ``shape``, each about an eighth of the next, the first at most
+    `SMALLEST`."""
     shapes = [shape]
     while matmul_flop(*shapes[-1]) > SMALLEST:
         m, n, k = (min(max(each // 2 // _GRAIN * _GRAIN, _GRAIN), each) for each in shapes[-1])
@@ -177,13 +178,14 @@ def rungs(shape: Shape) -> tuple[Shape, ...]:
 
 
 def _once(bench: Bench, run: Callable[[], Any]) -> float:
-    """Seconds of a run. The first may load a kernel, so there are more, unless it was slow enough to count."""
+    """Return the seconds of a run. The first may load a kernel, so there are more, unless it was slow enough to
+    count."""
     first = bench.timer(run, 1)[0]
     return min(first, *bench.timer(run, 3)) if first < _QUICK_S else first
 
 
 def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: float = PATIENCE_S) -> None:
-    """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
+    """Raise `SkippedError` if `MIN_RUNS` runs are expected to take much longer than the item's seconds.
 
     Smaller products are run first, each only if it is expected to fit itself, by the one before in proportion to the
     work. Small products run below the full rate, so it errs on the high side and nothing runs much longer.
@@ -202,7 +204,7 @@ def afford(item: Item, shape: Shape, once: Callable[[Shape], float], patience: f
 
 
 def _note(bench: Bench, dtype: str) -> str:
-    """What of a dtype's kernel its name does not say."""
+    """Return what of a dtype's kernel its name does not say."""
     if dtype == "int8" and bench.capability[0] >= _FAST:
         return message("measure.kernel.int8")
     return message(_NOTES[dtype]) if dtype in _NOTES else ""

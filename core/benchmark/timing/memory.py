@@ -29,7 +29,7 @@ _COMPARED = 2**28
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
-    """Copies, each four times as large as the one before."""
+    """Return copies, each four times as large as the one before."""
     sizes = [LARGEST[programme.device]]
     while sizes[-1] > SMALLEST:
         sizes.append(sizes[-1] // _STEP)
@@ -46,7 +46,7 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> PreparedItem:
-    """Two buffers of the item's bytes, and a copy from one to the other.
+    """Return two buffers of the item's bytes, and a copy from one to the other.
 
     The source is random: zeros would draw less power, and may share one page. Raises `SkippedError` without room for
     both, `RefusedError` if what arrives is not what was sent.

@@ -68,7 +68,10 @@ NUMERICS: Mapping[str, Numeric] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelOperand:
-    """A matrix as a kernel takes it. scales: None without any. restored: what some of its rows stand for, float32."""
+    """Operand of a matmul in the form that a kernel accepts.
+
+    scales: None if it has none. restored: float32 values of some of its rows.
+    """
 
     data: Any
     scales: Any
@@ -76,9 +79,9 @@ class KernelOperand:
 
 
 def rounded(torch: Any, numeric: Numeric, values: Any) -> KernelOperand:
-    """``values`` in the dtype, unscaled or with scales that let the largest magnitude of their range just fit.
+    """Return ``values`` in the dtype, unscaled or with scales that let the largest magnitude of their range just fit.
 
-    Raises `SkippedError` where blocks do not divide k.
+    Raises `SkippedError` if blocks do not divide k.
     """
     match numeric.scaling:
         case "none":
@@ -93,7 +96,7 @@ def rounded(torch: Any, numeric: Numeric, values: Any) -> KernelOperand:
 
 
 def _by_range(torch: Any, values: Any, most: float, narrow: Callable[[Any], Any]) -> KernelOperand:
-    """One float32 scale for all: the largest magnitude over ``most``."""
+    """Return one float32 scale for all: the largest magnitude over ``most``."""
     scale = (values.abs().amax() / most).float()
     data = narrow((values / scale).clamp_(-most, most))
     # Rows are taken as bytes: not every device can index narrow floats.
@@ -121,7 +124,7 @@ def _nvfp4(torch: Any, values: Any) -> KernelOperand:
 
 
 def e2m1_codes(torch: Any, values: Any) -> Any:
-    """The four-bit codes nearest to ``values`` as uint8, ties to the even code, magnitudes beyond 6 as 6."""
+    """Return the four-bit codes nearest to ``values`` as uint8, ties to the even code, magnitudes beyond 6 as 6."""
     middles = torch.tensor([(low + high) / 2 for low, high in pairwise(E2M1)], device=values.device)
     # A tie above an odd code goes up: its threshold is the float just below the middle.
     odd = torch.arange(len(E2M1) - 1, device=values.device) % 2 == 1
@@ -131,13 +134,14 @@ def e2m1_codes(torch: Any, values: Any) -> Any:
 
 
 def e2m1_values(torch: Any, codes: Any) -> Any:
-    """What four-bit codes stand for, float32."""
+    """Return the float32 values of four-bit codes."""
     table = torch.tensor([*E2M1, *(-value for value in E2M1)], device=codes.device)
     return table[codes.long()]
 
 
 def swizzled(torch: Any, scales: Any) -> Any:
-    """Scales (rows, blocks) as tensor cores read them, flat: tiles of 128 × 4, in each 32 rows of 4 × 4, zero-padded.
+    """Return scales (rows, blocks) as tensor cores read them, flat: tiles of 128 × 4, in each 32 rows of 4 × 4,
+    zero-padded.
 
     Scale (r, c) of a tile lies at 16·(r mod 32) + 4·⌊r/32⌋ + c of it; tiles lie row by row.
     """

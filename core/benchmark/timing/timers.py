@@ -27,7 +27,8 @@ class Timer(Protocol):
 
 
 def cpu_timer(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-    """Wall-clock seconds of each call, which on a CPU returns when it is done. Caches are left as they are."""
+    """Return the wall-clock seconds of each call, which on a CPU returns when it is done. Caches are left as they
+    are."""
     times: list[float] = []
     for _ in range(count):
         start = time.perf_counter()

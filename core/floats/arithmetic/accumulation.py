@@ -75,9 +75,9 @@ def exact_sum(start: float, steps: float, addend: float) -> float:
 class SummationRun:
     """One sum: start and addend as the format holds them, then ``steps`` additions, each rounded into the format.
 
-    at, sums: step numbers and the sum there, thinned for drawing; the first is step 0, the last step ``steps``.
-    final: the last sum. stalled: the step after which it never changed again, None while it still moved or where it
-    overflowed. overflowed: the first step whose sum is infinity or NaN, 0 where the start is; None if all are finite.
+    at, sums: step numbers and the sum there, thinned for drawing; the first is step 0, the last step ``steps``. final:
+    the last sum. stalled: the step after which it never changed again, None while it still moved or where it
+    overflowed. overflowed: the first step whose sum is infinity or NaN, 0 if the start is; None if all are finite.
     """
 
     fmt: FloatFormat
@@ -119,7 +119,7 @@ def add_up(
 
 
 def _all_sums(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding) -> npt.NDArray[np.float64]:
-    """The sum after every step, from step 0 on."""
+    """Return the sum after every step, from step 0 on."""
     _check(steps)
     first, small = stored(start, fmt), stored(addend, fmt)
     if not (math.isfinite(first) and math.isfinite(small)):
@@ -148,7 +148,7 @@ def _all_sums(start: float, addend: float, steps: int, fmt: FloatFormat, roundin
 
 @cached("results_kept")
 def spread(start: float, addend: float, steps: int, fmt: FloatFormat) -> Spread:
-    """Mean and deviation of `REPLICAS` sums under stochastic rounding, always with the same seed.
+    """Return the mean and deviation of `REPLICAS` sums under stochastic rounding, always with the same seed.
 
     Raises ``ValueError`` for a format of more than `TABLE_BITS` bits and for steps out of range.
     """
@@ -186,9 +186,9 @@ def _chances(
     up: npt.NDArray[np.int64],
     fmt: FloatFormat,
 ) -> npt.NDArray[np.float64]:
-    """For each sum the chance that stochastic rounding takes the next one up.
+    """Return, for each sum, the chance that stochastic rounding goes up.
 
-    Beyond the largest value the chance is that of the value that would follow it, which then overflows.
+    Beyond the largest value, it is the chance of the value that would follow, which then overflows.
     """
     outside = float(fmt.max_finite + fmt.quantum_max)
     low, high = sums[down], sums[up]
@@ -201,7 +201,7 @@ def _chances(
 
 @cached("arrays_kept")
 def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat, tuple[SummationRun, ...]], ...]:
-    """Every format of `SHOWN` under every deterministic rounding."""
+    """Return every format of `SHOWN` under every deterministic rounding."""
     return tuple(
         (FORMATS[name], tuple(add_up(start, addend, steps, FORMATS[name], mode) for mode in DETERMINISTIC))
         for name in SHOWN
@@ -209,7 +209,7 @@ def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat,
 
 
 def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> SummationRun:
-    """The sum kept in fp32 and read through ``fmt`` after every step, as mixed precision does with its weights.
+    """Return the sum kept in fp32 and read through ``fmt`` after every step, as mixed precision does with its weights.
 
     The addend is what ``fmt`` stores, as a gradient in that format would be. ``final`` and ``stalled`` are those of
     the copy itself, ``sums`` and ``overflowed`` of what is read.
@@ -221,7 +221,7 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
 
 
 def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, float] | None:
-    """Start and addend as the format stores them, where that makes its exact sum another; else None."""
+    """Return start and addend as the format stores them, if these change the exact sum; otherwise None."""
     first = float(run.sums[0])
     if not (math.isfinite(first) and math.isfinite(run.addend) and run.addend):
         return None
@@ -233,7 +233,7 @@ def is_stored_coarsely(value: float, stored: float) -> bool:
 
 
 def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[Explanation, ...]:
-    """How the exact sum and the point of stalling are computed."""
+    """Return how the exact sum and the point of stalling are computed."""
     run = add_up(start, addend, steps, fmt)
     explanations = [exact_sum.explain(start=start, steps=steps, addend=addend)]
     if np.isfinite(run.final) and run.final:
@@ -252,7 +252,7 @@ def _check(steps: int) -> None:
 
 
 def stored(value: float, fmt: FloatFormat) -> float:
-    """``value`` as ``fmt`` holds it, rounded to nearest."""
+    """Return ``value`` as ``fmt`` holds it, rounded to nearest."""
     return float(decode(encode(np.array([value]), fmt), fmt)[0])
 
 
@@ -280,7 +280,7 @@ def _place(sums: npt.NDArray[np.float64], value: float) -> int:
 def _table(
     start: float, addend: float, fmt: FloatFormat, rounding: Rounding
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Every sum that can be reached, in order, and for each the place of the sum after one more addition.
+    """Return every sum that can be reached, in order, and for each the place of the sum after one more addition.
 
     The last place stands for overflow, which no sum leaves. One call of the codec rounds all of them, so that a long
     sum is a walk through a table.
@@ -302,7 +302,8 @@ def _values(fmt: FloatFormat) -> npt.NDArray[np.float64]:
 
 
 def sum_to_odd(first: npt.NDArray[np.float64], second: float) -> npt.NDArray[np.float64]:
-    """``first + second`` in float64, rounded to odd: rounding once more into a narrow format is then as good as once.
+    """Return ``first + second`` in float64, rounded to odd: rounding once more into a narrow format is then as good as
+    once.
 
     Where float64 cannot hold the exact sum, the neighbor with an odd last bit stands for everything between two
     float64 values. Source: Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums.
@@ -316,7 +317,8 @@ def sum_to_odd(first: npt.NDArray[np.float64], second: float) -> npt.NDArray[np.
 
 
 def _leaping(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding) -> npt.NDArray[np.float64]:
-    """The sums of a format too wide for a table: inside a binade every addition moves the sum by the same amount.
+    """Return the sums of a format too wide for a table: inside a binade every addition moves the sum by the same
+    amount.
 
     Each leap guesses that, lets the codec check the whole run of guesses at once, and keeps those that hold.
     """
@@ -348,7 +350,7 @@ def _following(
 def _one_by_one(
     start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding
 ) -> npt.NDArray[np.float64]:
-    """Exact addition and one rounding per step, for formats as fine as float64."""
+    """Add exactly and round once per step, for formats as fine as float64."""
     values = np.empty(steps + 1)
     total, small = Fraction(start), Fraction(addend)
     for step in range(steps + 1):

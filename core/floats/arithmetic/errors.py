@@ -79,11 +79,11 @@ def total_error(inherited: float, rounding: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The error of a result, in two parts that add up to result − wanted.
+    """Error of a result in two parts that add up to result − wanted.
 
-    wanted: the exact result of the numbers typed. inherited: that of the stored ones minus it. rounding: the result
-    minus that of the stored ones. shares: what each operand's own rounding brings to ``inherited``, to first order;
-    for a sum these add up to it.
+    wanted: the exact result of the entered numbers. inherited: the exact result of the stored operands, minus
+    ``wanted``. rounding: the result, minus the exact result of the stored operands. shares: the contribution of each
+    operand's rounding to ``inherited``, to first order; for a sum these add up to it.
     """
 
     wanted: Fraction
@@ -97,7 +97,7 @@ class Errors:
 
     @property
     def worst(self) -> int | None:
-        """The operand that brings most; None where none brings anything."""
+        """The operand that brings most; None if none brings anything."""
         largest = max(map(abs, self.shares))
         return None if not largest else next(i for i, share in enumerate(self.shares) if abs(share) == largest)
 
@@ -109,9 +109,9 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class TypedOperation:
-    """An operation on typed numbers: each was rounded into the format first, to nearest, ties to even.
+    """An operation on entered numbers: each was rounded into the format first, to nearest, ties to even.
 
-    errors: None where anything is infinite or NaN.
+    errors: None if anything is infinite or NaN.
     """
 
     typed: tuple[Typed, ...]
@@ -153,7 +153,8 @@ def _errors(operator: Operator, typed: Sequence[Typed], operation: FloatOperatio
 
 
 def multiply_then_add(done: TypedOperation) -> tuple[FloatOperation, FloatOperation] | None:
-    """What a fused multiply-add comes to in two operations, the product rounded before it is added; else None."""
+    """Return a fused multiply-add as two operations, with the product rounded before the sum; None for other
+    operations."""
     operation = done.operation
     if operation.operator != "fma":
         return None
@@ -164,7 +165,7 @@ def multiply_then_add(done: TypedOperation) -> tuple[FloatOperation, FloatOperat
 
 
 def explain_work(done: TypedOperation) -> tuple[Explanation, ...]:
-    """How shift, condition and errors are computed; what a float64 cannot show is left out."""
+    """Return how shift, condition and errors are computed; what a float64 cannot show is left out."""
     operation, errors = done.operation, done.errors
     explanations: list[Explanation] = []
     if operation.operator == "add" and operation.register is not None:
@@ -183,7 +184,8 @@ def explain_work(done: TypedOperation) -> tuple[Explanation, ...]:
 
 
 def _shown(law: Formula[...], **exact: Fraction) -> list[Explanation]:
-    """A formula with exact values, where float64 holds them all and does not lose the difference that it is about."""
+    """Return a formula with exact values, where float64 holds them all and does not lose the difference that it is
+    about."""
     if max(map(abs, exact.values())) > FORMATS["fp64"].max_finite:
         return []
     values = {name: float(value) for name, value in exact.items()}

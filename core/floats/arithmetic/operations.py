@@ -45,7 +45,7 @@ GUARDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A number as the unit takes it in: significand · 2^exponent, both 0 where it is infinite or NaN.
+    """A number as the unit takes it in: significand · 2^exponent, both 0 if it is infinite or NaN.
 
     significand: a whole number, the leading bit included; exponent: the power of two of its last bit.
     """
@@ -64,7 +64,7 @@ class Register:
 
     first, second: magnitudes as they lie in it. moved: places that the addend of lower exponent (the second where
     ``swapped`` is false) moved right against the other. fell: how many of its bits share the register's last place, the
-    sticky bit, which is 1 if any of them is; 0 where no two do. total, negative: magnitude and sign of the sum.
+    sticky bit, which is 1 if any of them is; 0 if no two do. total, negative: magnitude and sign of the sum.
     """
 
     low: int
@@ -99,7 +99,7 @@ class Cut:
 
     @property
     def tie(self) -> bool:
-        """Whether the number lies halfway between its neighbors."""
+        """Whether the number is halfway between its neighbors."""
         return bool(self.guard) and not (self.round_ or self.sticky)
 
     @property
@@ -112,10 +112,10 @@ class FloatOperation:
     """One operation and all its stages. Made by `operate`.
 
     product: the exact product of the first two significands, for ``multiply`` and ``fma``: an operand without a code
-    (−1). register: for ``add`` and ``fma``. cut: None where nothing was rounded by bits, as in special cases and in the
-    gap between 0 and the smallest value of a format without subnormals.
-    exact: of the operands as they are stored; None where it is infinite or NaN. value: of ``code``, likewise.
-    cancelled: leading bits that a sum lost against the longer of its addends, 0 for a product.
+    (−1). register: for ``add`` and ``fma``. cut: None if nothing was rounded by bits, as in special cases and in the
+    gap between 0 and the smallest value of a format without subnormals. exact: of the operands as they are stored; None
+    if it is infinite or NaN. value: of ``code``, likewise. cancelled: leading bits that a sum lost against the longer
+    of its addends, 0 for a product.
     """
 
     operator: Operator
@@ -139,7 +139,7 @@ class FloatOperation:
 
     @property
     def overflowed(self) -> bool:
-        """Whether what was rounded lies beyond the largest finite value."""
+        """Whether the rounded result is beyond the largest finite value."""
         return self.cut is not None and overflows(self.cut, self.fmt)
 
     @property
@@ -156,7 +156,7 @@ class FloatOperation:
 
 
 def take_in(code: int, fmt: FloatFormat) -> Operand:
-    """A code as significand and exponent."""
+    """Return a code as significand and exponent."""
     kind = classify(code, fmt)
     magnitude, negative = split(code, fmt)
     if kind in ("inf", "nan"):
@@ -176,7 +176,7 @@ def operate(
     overflow: Overflow = "format",
     seed: Seed = None,
 ) -> FloatOperation:
-    """a + b, a × b or a × b + c of codes of ``fmt``, rounded once.
+    """Return a + b, a × b or a × b + c of codes of ``fmt``, rounded once.
 
     Raises `FormatError` for a format that is only a scale (without zero no sum is closed), for a policy that the format
     cannot follow, and where the result is NaN in a format without one; ``ValueError`` for a wrong number of operands
@@ -206,7 +206,7 @@ def operate(
 def _round(
     operation: FloatOperation, exact: Fraction, addends: tuple[Operand, Operand], register: Register | None, seed: Seed
 ) -> tuple[int, Cut | None]:
-    """The code of what stands in the register, or of the product where there is none, and how it was cut."""
+    """Return the code of what stands in the register, or of the product if there is none, and how it was cut."""
     fmt, rounding = operation.fmt, operation.rounding
     negative, longer = exact < 0, max(addends, key=_reach)
     if negative and not fmt.signed:
@@ -225,9 +225,9 @@ def _round(
 
 
 def add_up(terms: Sequence[Fraction], fmt: FloatFormat) -> int | None:
-    """The code of a sum as hardware works it out: each term rounded, then added from the left, each sum rounded.
+    """Return the code of a sum as hardware computes it: each term is rounded, then added from the left with rounding.
 
-    None where there is no such sum: on the way it became infinite or NaN, or the format is only a scale.
+    None if an intermediate sum is infinite or NaN, or if the format is only a scale.
     """
     if not fmt.zero:
         return None
@@ -247,7 +247,7 @@ def check_arithmetic(fmt: FloatFormat) -> None:
 
 
 def _product(a: Operand, b: Operand) -> Operand:
-    """The exact product, twice as wide as a significand."""
+    """Return the exact product, twice as wide as a significand."""
     infinite = "inf" in (a.kind, b.kind)
     nothing = "zero" in (a.kind, b.kind)
     kind: NumberClass = "nan" if "nan" in (a.kind, b.kind) or (infinite and nothing) else "normal"
@@ -269,7 +269,7 @@ def _exact(operator: Operator, operands: tuple[Operand, ...]) -> Fraction | None
 def _special(
     operator: Operator, operands: tuple[Operand, ...], addends: tuple[Operand, Operand], exact: Fraction | None
 ) -> Special:
-    """IEEE 754-2019, 6.1 to 6.3 and 7.2: infinities, NaNs, signs of zero, invalid operations."""
+    """Return IEEE 754-2019, 6.1 to 6.3 and 7.2: infinities, NaNs, signs of zero, invalid operations."""
     kinds = [addend.kind for addend in addends]
     if "nan" in [operand.kind for operand in operands]:
         return "nan"
@@ -302,12 +302,12 @@ def _special_code(operation: FloatOperation, special: Special, addends: tuple[Op
 
 
 def _reach(operand: Operand) -> int:
-    """One more than the power of two of its leading bit; far below everything for zero."""
+    """Return one more than the power of two of its leading bit; far below everything for zero."""
     return operand.exponent + operand.significand.bit_length() if operand.significand else -(1 << 30)
 
 
 def _lowest(operator: Operator, addends: tuple[Operand, Operand], fmt: FloatFormat) -> int:
-    """The power of two of the register's last bit.
+    """Return the power of two of the register's last bit.
 
     Of two significands of one width the one of higher exponent stays, and three places follow it. A product is wider
     than what is added to it, and either may be the longer: all their bits fit, down to 3p + 3 below the leading one.
@@ -319,7 +319,7 @@ def _lowest(operator: Operator, addends: tuple[Operand, Operand], fmt: FloatForm
 
 
 def _align(first: Operand, second: Operand, low: int) -> Register:
-    """Both addends in a register whose last bit weighs 2^low, and their sum."""
+    """Return both addends in a register whose last bit weighs 2^low, and their sum."""
     swapped = first.exponent < second.exponent
     mover = first if swapped else second
     lying = [_lie(operand, low) for operand in (first, second)]
@@ -330,7 +330,7 @@ def _align(first: Operand, second: Operand, low: int) -> Register:
 
 
 def _lie(operand: Operand, low: int) -> int:
-    """A significand in a register whose last bit weighs 2^low; the bits beyond it make that last bit sticky."""
+    """Return a significand in a register whose last bit weighs 2^low; the bits beyond it make that last bit sticky."""
     places = operand.exponent - low
     if places >= 0:
         return operand.significand << places
@@ -339,7 +339,7 @@ def _lie(operand: Operand, low: int) -> int:
 
 
 def cut_exact(value: Fraction, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Cut | None:
-    """Any exact number cut at the last place of ``fmt``; None for 0 and where the format has no such bits."""
+    """Return an exact number cut at the last place of ``fmt``; None for 0, and if the format has no such bits."""
     if value == 0 or (value < 0 and not fmt.signed) or (not fmt.gradual and abs(value) < fmt.min_subnormal):
         return None
     last = max(floor_log2(abs(value)), fmt.emin) - fmt.fraction_bits
@@ -358,7 +358,7 @@ def _cut(
     rounding: Rounding,
     seed: Seed,
 ) -> Cut:
-    """Normalise ``total`` · 2^low and decide by the three bits after the last place."""
+    """Normalize ``total`` · 2^low, and round by the three bits after the last place."""
     leads = total.bit_length() - 1 + low
     last = max(leads, fmt.emin) - fmt.fraction_bits
     beyond = last - low
@@ -376,12 +376,13 @@ def _cut(
 
 
 def overflows(cut: Cut, fmt: FloatFormat) -> bool:
-    """Whether what was rounded lies beyond the largest finite value."""
+    """Return whether the rounded number is beyond the largest finite value."""
     return (cut.kept + cut.up) * Fraction(2) ** cut.last > fmt.max_finite
 
 
 def goes_up(odd: int, guard: int, round_: int, sticky: int, rounding: Rounding, *, negative: bool) -> bool:
-    """What the last kept bit and the three bits after it decide, in every mode but the stochastic one."""
+    """Return whether the magnitude rounds up, from the last kept bit and the three bits after it; not for stochastic
+    rounding."""
     if rounding == "nearest_even":
         return bool(guard and (round_ or sticky or odd))
     if rounding == "nearest_away":
@@ -390,7 +391,7 @@ def goes_up(odd: int, guard: int, round_: int, sticky: int, rounding: Rounding, 
 
 
 def _code(cut: Cut, negative: bool, fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> int:
-    """Exponent and kept bits as a code; what went past the largest finite value as the policy says."""
+    """Return exponent and kept bits as a code; what went past the largest finite value as the policy says."""
     steps = (cut.last + fmt.fraction_bits - fmt.emin) << fmt.fraction_bits
     code = steps + cut.kept + cut.up - (0 if fmt.gradual else 1 << fmt.fraction_bits)
     if code > fmt.max_code:
@@ -399,7 +400,8 @@ def _code(cut: Cut, negative: bool, fmt: FloatFormat, rounding: Rounding, overfl
 
 
 def _cancelled(first: Operand, second: Operand) -> int:
-    """Leading bits of the longer addend that the exact sum no longer has; of a sum that is 0, all of them."""
+    """Return the leading bits of the longer addend that the exact sum no longer has; of a sum that is 0, all of
+    them."""
     if first.value is None or second.value is None or first.negative == second.negative:
         return 0
     low = min(first.exponent, second.exponent)

@@ -27,12 +27,12 @@ _ROOT = math.sqrt(2)
 
 
 def below(log: npt.ArrayLike, mean: npt.ArrayLike, spread: float) -> Floats:
-    """Share of a normal distribution below ``log``; keeps its digits far out in the lower tail."""
+    """Return the share of a normal distribution below ``log``; keeps its digits far out in the lower tail."""
     return np.asarray(_ERFC((np.asarray(mean) - np.asarray(log)) / (spread * _ROOT)), dtype=np.float64) / 2
 
 
 def between(low: npt.ArrayLike, high: npt.ArrayLike, mean: npt.ArrayLike, spread: float) -> Floats:
-    """Share of a normal distribution between two places, by the tail in which they are small."""
+    """Return the share of a normal distribution between two places, by the tail in which they are small."""
     low, high, mean = np.asarray(low), np.asarray(high), np.asarray(mean)
     flip = low > mean
     first, last = np.where(flip, 2 * mean - high, low), np.where(flip, 2 * mean - low, high)
@@ -47,10 +47,7 @@ def share(
     largest: npt.ArrayLike = math.inf,
     count: float = math.inf,
 ) -> Floats:
-    """Expected share of log-normal magnitudes from ``low`` to ``high``, all in log2.
-
-    largest, count: what is known of the largest of how many; without them the share is that of the distribution.
-    """
+    """Return, for each step, the expected share of its gradients from ``low`` to ``high``, given its largest."""
     top = np.asarray(largest)
     others = between(np.minimum(low, top), np.minimum(high, top), median, spread) / below(top, median, spread)
     return others + ((np.asarray(low) <= top) * (top < np.asarray(high)) - others) / count
@@ -87,13 +84,13 @@ class DrawnGradients:
     spikes: npt.NDArray[np.bool_]
 
     def share(self, low: npt.ArrayLike, high: npt.ArrayLike) -> Floats:
-        """For each step the expected share of its gradients from ``low`` to ``high``, given its largest."""
+        """Return, for each step, the expected share of its gradients from ``low`` to ``high``, given its largest."""
         return share(low, high, self.medians, self.course.spread, self.largest, self.course.count)
 
 
 @cached("arrays_kept")
 def draw(course: Course) -> DrawnGradients:
-    """The gradients of a run: log-normal magnitudes whose median drifts, wanders and sometimes jumps.
+    """Return the gradients of a run: log-normal magnitudes whose median drifts, wanders and sometimes jumps.
 
     log2 of the median goes straight from ``first`` to ``last``, and wanders about that: each step keeps `KEPT` of it
     and adds a normal number of deviation `WANDER`. One step in a hundred (`SPIKES`) lies ``spike`` binades higher.

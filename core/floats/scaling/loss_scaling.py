@@ -95,7 +95,7 @@ def scale_loss(
     largest: float = math.inf,
     count: float = math.inf,
 ) -> Scaled:
-    """What becomes of gradients when the loss is multiplied by 2^power, rounded to nearest.
+    """Return what becomes of gradients when the loss is multiplied by 2^power, rounded to nearest.
 
     Their magnitudes are log-normal: log2 has the mean ``median`` and the standard deviation ``spread``, in binades;
     ``largest`` is log2 of the largest of ``count``, where that is known. Every share is exact.
@@ -111,7 +111,8 @@ def scale_loss(
 
 
 def borders(fmt: FloatFormat) -> tuple[float, float, float]:
-    """log2 of where magnitudes stop flushing to zero, where normal numbers begin, and where overflow does."""
+    """Return the log2 of where magnitudes stop flushing to zero, where normal numbers begin, and where overflow
+    does."""
     least = fmt.min_subnormal
     flush = log2_exact(least / 2) if fmt.zero else -math.inf
     normal = log2_exact(fmt.min_normal - least / 2) if fmt.has_subnormals else flush
@@ -123,7 +124,7 @@ class Scaler:
     """The settings of a dynamic loss scale, by default those of torch.
 
     initial: scale at the first step. growth, backoff: its factors. interval: good steps in a row before it grows.
-    least: what it does not fall below. hysteresis: overflows before it falls; counted anew only once it has grown.
+    least: what it does not fall below. hysteresis: overflows before it falls; counted again only once it has grown.
     """
 
     initial: float = 65536.0
@@ -161,17 +162,17 @@ class Followed:
         return float(self.zero[~self.skipped].mean()) if not self.skipped.all() else 1.0
 
     def at(self, step: int) -> Scaled:
-        """The gradients of one step, counted from 0, under the scale of that step."""
+        """Return the gradients of one step, counted from 0, under the scale of that step."""
         drawn, course = self.drawn, self.drawn.course
         median, largest = float(drawn.medians[step]), float(drawn.largest[step])
         return scale_loss(median, course.spread, float(self.powers[step]), self.fmt, largest, course.count)
 
 
 def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The scale in use at each step, and which steps overflow at it, as torch.amp.GradScaler follows them.
+    """Return the scale at each step, and which steps overflow at it, as torch.amp.GradScaler does.
 
-    The scale is a float32; it does not grow into infinity. Sources: torch, aten/src/ATen/native/cuda/AmpKernels.cu; for
-    least and hysteresis Megatron-LM, megatron/core/optimizer/grad_scaler.py.
+    The scale is a float32 and does not grow to infinity. Sources: torch, aten/src/ATen/native/cuda/AmpKernels.cu; for
+    the minimum and hysteresis, Megatron-LM, megatron/core/optimizer/grad_scaler.py.
     """
     scales, skipped = np.empty(steps), np.zeros(steps, dtype=np.bool_)
     scale, good, left = float(np.float32(scaler.initial)), 0, scaler.hysteresis
@@ -190,7 +191,8 @@ def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) ->
 
 @cached("arrays_kept")
 def follow(course: Course, scaler: Scaler, fmt: FloatFormat) -> Followed:
-    """A dynamic loss scale over the gradients of a run, kept in ``fmt``: a step whose largest overflows is skipped."""
+    """Return a dynamic loss scale over the gradients of a run, kept in ``fmt``: a step whose largest overflows is
+    skipped."""
     drawn = draw(course)
     flush, _, most = borders(fmt)
     largest = np.exp2(most - drawn.largest).tolist()
@@ -201,14 +203,15 @@ def follow(course: Course, scaler: Scaler, fmt: FloatFormat) -> Followed:
 
 @cached("results_kept")
 def best_power(median: float, spread: float, fmt: FloatFormat, most: int = 40) -> int:
-    """The smallest power up to ``most`` that loses least to zero and overflow, up to one gradient in a billion."""
+    """Return the smallest power up to ``most`` that loses least to zero and overflow, up to one gradient in a
+    billion."""
     lost = [s.zero + s.overflow for s in (scale_loss(median, spread, power, fmt) for power in range(most + 1))]
     least = min(lost)
     return next(power for power, lost_here in enumerate(lost) if lost_here <= least + _EQUAL)
 
 
 def explain(run: Followed, step: int) -> tuple[Explanation, ...]:
-    """How the scale follows the run, and the two thresholds at a step, counted from 1."""
+    """Return how the scale follows the run, and the two thresholds at a step, counted from 1."""
     scale = float(run.scales[step - 1])
     return (
         next_scale.explain(scale=scale, factor=run.scaler.growth).about("growth"),

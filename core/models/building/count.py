@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from core.limits import limit
+from core.messages import message
 from core.models.building.events import MOST_PARTS, TEXT_CHARS
 from core.models.building.record import BATCH, RunRecorder, first_expert
 from core.models.building.shape import NoShapeError, shape_of
@@ -145,13 +146,13 @@ def _shape(torch: Any, model: Any, seen: _Seen) -> tuple[str, str]:
         total = sum(int(value.numel()) for value in model.parameters() if id(value) in seen.touched)
         text = write_spec(replace(shape_of(record, total), kept=record.kept))
         if len(text) > limit("spec_chars"):
-            raise NoShapeError("It has too many kinds of layers for one shape.")
+            raise NoShapeError(message("shape.refused.too_long"))
     except MemoryError:
         raise
     except NoShapeError as problem:
         return "", str(problem)[:TEXT_CHARS]
     except Exception as problem:
-        return "", f"What it runs cannot be read: {first_line(problem)}"
+        return "", message("shape.refused.unreadable", problem=first_line(problem))
     return text, ""
 
 

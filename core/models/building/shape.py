@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from core.messages import message
 from core.models import spec as specs
 from core.models.building.record import AttentionCall, LayerRun, Matmul, ModelRun, NormCall
 from core.models.parameters import parameters
@@ -23,7 +24,7 @@ _ALIKE = ("glu", "parallel_blocks", "attention_gate", "latent", "qk_norm", "norm
 
 
 class NoShapeError(Exception):
-    """Why what ran has no shape; the sentence is for a reader."""
+    """Operations that `TransformerSpec` cannot describe. Its message is a sentence of the catalog."""
 
 
 @dataclass(slots=True)
@@ -46,23 +47,23 @@ def shape_of(run: ModelRun, total: int) -> specs.TransformerSpec:
     """Return the shape of a model with so many parameters; raises `NoShapeError`."""
     hidden, outside = {layer.width for layer in run.layers}, run.outside
     if len(hidden) != 1 or not outside.tables or not outside.matmuls:
-        raise NoShapeError("No stack of decoder layers was found in it.")
+        raise NoShapeError(message("shape.refused.no_layers"))
     try:
         spec = _spec(run, [_read_layer(layer, *hidden) for layer in run.layers], *hidden)
         left = total - parameters(spec).total
         if not 0 <= left <= _MOST_OTHER * total:
-            raise NoShapeError(f"{abs(left):,} of its parameters are in operations of no known kind.")
+            raise NoShapeError(message("shape.refused.unknown", parameters=float(abs(left))))
         times = 1 if left % spec.layers else spec.layers
         other = (specs.Further("vector", times, left // times),) if left else ()
         return replace(spec, further=(*spec.further, *other))
     except specs.SpecError as problem:
-        raise NoShapeError(f"What it runs is no shape: {problem}") from problem
+        raise NoShapeError(message("shape.refused.invalid", problem=problem)) from problem
 
 
 def _read_layer(run: LayerRun, hidden: int) -> _Layer:
     layer, owner = _Layer(), ""
     if len(run.attention) > 1:
-        raise NoShapeError("A layer of it attends more than once.")
+        raise NoShapeError(message("shape.refused.attention_twice"))
     if run.attention:
         owner = run.attention[0].module
         inside = [one for one in run.matmuls if f"{one.module}.".startswith(f"{owner}.")]
@@ -91,7 +92,7 @@ def _read_attention(
     results, widths = call.heads * call.value_dim, call.value_dim * (call.value_dim != call.key_dim)
     end = next((one for one in reversed(inside) if (one.rows, one.columns) == (hidden, results)), None)
     if end is None:
-        raise NoShapeError("Its attention has no output projection.")
+        raise NoShapeError(message("shape.refused.no_output"))
     inside, layer.known["output_bias"] = [one for one in inside if one is not end], end.bias
     made, after = {one.makes: one for one in inside}, {one.makes: one for one in norms}
     lows = [(one, after[one.reads], made.get(after[one.reads].reads)) for one in inside if one.reads in after]
@@ -109,7 +110,7 @@ def _read_attention(
     kinds |= {q + k + v: ("own", 0), q + k: ("one", 0), q: ("earlier", 0)}
     width = next((width for width in kinds if width in sums), None)
     if width is None:
-        raise NoShapeError("Its attention projects to other widths than it reads.")
+        raise NoShapeError(message("shape.refused.widths"))
     (keys, gate), read = kinds[width], first[: sums.index(width) + 1]
     layer.heads = replace(call, module="", kv_heads=kv_heads, value_dim=widths, keys=keys)
     gains, normed = [one.gain for one in norms for _ in range(one.vectors)], 1 if keys == "earlier" else 2
@@ -137,7 +138,7 @@ def _read_latent(
     pair = next(((up, norm, down) for up, norm, down in low if down.rows > norm.width), None)
     query = next(((up, norm, down) for up, norm, down in low if down.rows == norm.width and up.rows == queries), None)
     if pair is None:
-        raise NoShapeError("Its attention has low ranks of no known kind.")
+        raise NoShapeError(message("shape.refused.ranks"))
     rank, rope = pair[1].width, pair[2].rows - pair[1].width
     ranks |= {"kv_rank": rank, "rope_dim": rope, "nope_dim": call.key_dim - rope}
     if query:
@@ -173,7 +174,7 @@ def _read_network(layer: _Layer, matmuls: Sequence[Matmul], hidden: int) -> None
     plain = [one for one in found if one[-1].networks == 1 and one[-1].rows == hidden][:1]
     gated = {sum(up.rows for up in ups) > down.columns for *ups, down in (*routed, *plain)}
     if len(gated) > 1 or len(routed) > 1:
-        raise NoShapeError("Its experts are of several kinds.")
+        raise NoShapeError(message("shape.refused.experts_differ"))
     if gated:
         layer.known["glu"] = gated.pop()
         layer.known["ffn_bias"] = all(one.bias for network in (*routed, *plain) for one in network)
@@ -185,7 +186,7 @@ def _read_network(layer: _Layer, matmuls: Sequence[Matmul], hidden: int) -> None
         gate = [one for one in left if one.rows == 1 and plain][:1]
         joins = [one for one in left if {one.rows, one.columns} == {latent, hidden}][:2]
         if not router or (latent and len(joins) < 2):
-            raise NoShapeError("Its experts have no router.")
+            raise NoShapeError(message("shape.refused.no_router"))
         more: dict[str, Any] = {"shared": len(plain), "shared_width": width, "shared_gate": bool(gate)}
         more |= {"router_bias": router[0].bias, "latent": latent}
         layer.experts = specs.Experts(down.networks, down.copies, down.columns, **more)
@@ -199,7 +200,7 @@ def _spec(run: ModelRun, layers: Sequence[_Layer], hidden: int) -> specs.Transfo
     calls = [layer.heads for layer in layers if layer.heads]
     experts = {layer.experts for layer in layers if layer.experts}
     if not calls or len(experts) > 1:
-        raise NoShapeError("Its experts are of several sizes." if calls else "It has no attention.")
+        raise NoShapeError(message("shape.refused.experts_differ" if calls else "shape.refused.no_attention"))
     dense = Counter(layer.ffn for layer in layers if not layer.experts)
     ffn = dense.most_common(1)[0][0] if dense else 0
     (token, vocab, table), *tables = run.outside.tables
@@ -209,7 +210,7 @@ def _spec(run: ModelRun, layers: Sequence[_Layer], hidden: int) -> specs.Transfo
     for name in sorted({name for layer in layers for name in layer.known}):
         values = {layer.known[name] for layer in layers if name in layer.known}
         if len(values) > 1 and name in _ALIKE:
-            raise NoShapeError(f"Its layers differ in {name}.")
+            raise NoShapeError(message("shape.refused.layers_differ", field=name))
         known[name] = min(values)
     further: Counter[tuple[specs.FurtherKind, int, int]] = Counter()
     further.update(("matmul", one.rows, one.columns) for one in joins if not narrow)

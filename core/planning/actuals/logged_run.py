@@ -136,8 +136,8 @@ def lines_of(text: str) -> list[str]:
 def in_order(rows: Array, *, absolute: bool) -> tuple[Array, Array, int]:
     """Return times, amounts, and how often the time started over.
 
-    Rows are sorted by time. If amounts then go back again and again, the time was that of processes, one after another,
-    and each continues where the one before it ended. Moments (``absolute``) never start over.
+    Rows are sorted by time. If amounts then fall repeatedly, the times belong to successive processes, and each process
+    continues where the previous one ended. Absolute times (``absolute``) never start over.
     """
     if not len(rows):
         return np.zeros(0), np.zeros(0), 0

@@ -46,8 +46,11 @@ _BEFORE = 300
 
 @dataclass(frozen=True, slots=True)
 class PrintedStep:
-    """One line. seconds: of one step, or by tokens per second and accelerator the inverse. tokens, samples: trained so
-    far; NaN if unknown. start: where it begins in its line."""
+    """One printed line of a log.
+
+    seconds: time of one step, or the inverse of tokens per second and accelerator. tokens, samples: trained so far; NaN
+    if unknown. start: position in its line.
+    """
 
     step: float
     seconds: float

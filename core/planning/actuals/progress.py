@@ -53,7 +53,7 @@ def mean_pace(tokens: float, days: float) -> float:
     sources=(OWN_CONSTRUCTION,),
 )
 def end_at_pace(days: float, goal: float, tokens: float, pace: float) -> float:
-    """Day at which the rest is trained, at a pace that stays as it is."""
+    """Day at which the remaining tokens are trained, at constant speed."""
     return days + (goal - tokens) / pace
 
 
@@ -67,15 +67,14 @@ class Gap:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JobProgress:
-    """A job held against its plan. Days count from its start; paces in tokens per day.
+    """Progress of a running job compared with its plan. Days count from the job's start, and speeds are tokens per day.
 
-    planned: days of the whole run. steps_days: of its steps alone. deadline: NaN for none. steady: the pace at which
-    half of all tokens were trained, or that of the median step. recent: of the last quarter, at most 0 where nothing
-    was gained. pace: at which it is taken to go on, the steady one where steps were printed, whose first ones are slow,
-    else the overall. ends: first and last day at which it ends, at that and the recent pace; infinite where it stands
-    still. repeated: tokens
-    trained twice. lead: days before the first row. own: the job as a run of one's own, None where it is too short; why:
-    what is wrong with it as one.
+    planned: planned end-to-end days. steps_days: planned steady-state days. deadline: NaN without one. steady: speed at
+    which half of all tokens were trained, or that of the median step. recent: speed in the last quarter, at most 0
+    without progress. pace: speed used for the projection: ``steady`` if the log has step times, because their first
+    steps are slow, else the overall speed. ends: first and last projected day of the end, at ``pace`` and at
+    ``recent``; infinite without progress. repeated: tokens trained twice. lead: days before the first row. own: the job
+    as a custom run, None if it is too short. why: the problem with that run.
     """
 
     log: LoggedRun
@@ -124,7 +123,7 @@ class JobProgress:
         return sum(gap.days for gap in self.gaps)
 
     def explain(self) -> list[Explanation]:
-        """The end at its pace and at the recent one, and the overall pace."""
+        """Return the end at its pace and at the recent one, and the overall pace."""
         rest = {"days": self.day, "goal": self.goal, "tokens": self.trained}
         paces = [pace for pace in (self.pace, self.recent) if pace > 0 and not self.done]
         return [
@@ -134,16 +133,16 @@ class JobProgress:
 
 
 def tokens_each(log: LoggedRun, plan: Plan) -> float:
-    """Tokens of one of what the log counts, by the plan's sequence length and batch."""
+    """Return the tokens per counted unit of the log, a step or a sample, from the plan's sequence length and batch."""
     if log.measure == "tokens":
         return 1.0
     return float(plan.mean_length * (plan.sequences if log.measure == "steps" else 1))
 
 
 def progress(log: LoggedRun, a: PlanEstimate) -> JobProgress:
-    """What a log says of the plan of ``a``, whose whole run may take the days of its range.
+    """Return the progress that a log shows, compared with the range of days of the plan of ``a``.
 
-    Raises `BudgetError` where the plan's batch makes more tokens of its steps than there are.
+    Raises `BudgetError` if the steps of the log, at the plan's batch, are more tokens than the plan has.
     """
     plan = plan_as_answered(a)
     whole = a if a.find == "time" else estimate(plan)
@@ -216,7 +215,7 @@ def _ends(days: Array, tokens: Array, goal: float, paces: tuple[float, float]) -
 
 
 def _steady(days: Array, tokens: Array) -> float:
-    """The pace at which half of the tokens were trained faster, and half slower; 0 where nothing rises.
+    """Return the pace at which half of the tokens were trained faster, and half slower; 0 if nothing rises.
 
     Between the first rows of equal stretches of time, so that times rounded to seconds say nothing.
     """
@@ -233,7 +232,7 @@ def _steady(days: Array, tokens: Array) -> float:
 
 
 def _gaps(days: Array, tokens: Array, steady: float) -> tuple[Gap, ...]:
-    """Stretches of slow intervals that lost long enough, in the order of time."""
+    """Return the stretches of slow intervals that lost long enough, in the order of time."""
     time, gained = np.diff(days), np.maximum(np.diff(tokens), 0)
     lost = time - gained / steady
     slow = gained < _SLOW * steady * time
@@ -244,14 +243,14 @@ def _gaps(days: Array, tokens: Array, steady: float) -> tuple[Gap, ...]:
 
 
 def own_run_text(own: OwnRun) -> str:
-    """A run as a line that `parse_own_runs` reads."""
+    """Return a run as a line that `parse_own_runs` reads."""
     days = significant(own.hours / own.accelerators / 24, 5)
     size, tokens, count = (format_count(value, 6) for value in (own.parameters, own.tokens, own.accelerators))
     return f"{size}, {tokens} tokens, {count} {own.accelerator}, {days} days"
 
 
 def _own_run(a: PlanEstimate, trained: float, day: float) -> tuple[OwnRun | None, str]:
-    """The job as a run of one's own, and why it cannot be one."""
+    """Return the job as a run of one's own, and why it cannot be one."""
     m = a.middle
     count = float(a.count)
     text = own_run_text(OwnRun(m.parameters, trained, a.device.name, count, 24 * day * count, False))

@@ -45,15 +45,17 @@ _ANY_LAYOUT = frozenset((*KEPT_FIELDS, *OWN_LAYOUT_FIELDS)) - {ZERO, RECOMPUTE, 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A field in which plans differ, and each plan's text; None where the field does not count in that plan."""
+    """A field in which plans differ, and each plan's text; None if the field does not count in that plan."""
 
     field: Field
     texts: tuple[str | None, ...]
 
 
 def effective_fields(reading: ParsedForm) -> frozenset[str]:
-    """Return the ids of the fields on which a plan's answer depends: not those of another model, layout, precision, or
-    fine-tuning method, and not the one that is solved for."""
+    """Return the ids of the fields on which a plan's answer depends.
+
+    Fields of another model, layout, precision, or fine-tuning method are left out, and so is the field to solve for.
+    """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
     own = values[LAYING.id] == OWN_LAYOUT
@@ -150,7 +152,7 @@ def unique(name: str, taken: Collection[str]) -> str:
 
 
 def distinct(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return the same plans, the later of two with one name numbered."""
+    """Return the plans with distinct names: a repeated name gets a number."""
     result: list[Entry] = []
     for entry in entries:
         name = unique(entry.name, [other.name for other in result])
@@ -195,29 +197,29 @@ class ComparedPlan:
 
     @property
     def price_unknown(self) -> bool:
-        """Whether it has an answer without dollars."""
+        """Whether the plan has a result but no cost."""
         return self.answer is not None and math.isnan(self.answer.dollars.mid)
 
     @property
     def owned(self) -> bool:
-        """Whether it has an answer without rent, which no other can be cheaper than."""
+        """Whether the plan has a result without rent, because its accelerators are owned."""
         return self.answer is not None and self.answer.plan.owned
 
     @property
     def limits(self) -> tuple[Check, ...]:
-        """Its limits, each kept or missed; none where nobody typed any, or it has no answer."""
+        """The plan's limits, each met or missed; empty without limits or without a result."""
         if self.answer is None or not self.answer.plan.limits.has_limits:
             return ()
         return (*checks(self.answer, self.memory), *(() if self.memory else (MEMORY_UNKNOWN,)))
 
 
 def compare_plan(entry: Entry) -> ComparedPlan:
-    """Return a plan with its answer."""
+    """Return a plan together with its result."""
     return replace(_answered(tuple(entry.texts[field.id] for field in PLAN_FORM.fields)), entry=entry)
 
 
 def compare_plans(entries: Sequence[Entry]) -> tuple[ComparedPlan, ...]:
-    """Return plans with their answers, and with short names that differ."""
+    """Return plans with their results, and with distinct short names."""
     names = short_names([entry.name for entry in entries])
     return tuple(replace(compare_plan(entry), told_apart=name) for entry, name in zip(entries, names, strict=True))
 
@@ -244,8 +246,8 @@ def with_saved_results(entry: Entry) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A result that plans are compared by, in the unit of `PlanEstimate`. fewer: whether less of it is better; None
-    where neither is."""
+    """Result by which plans are compared, in the unit of `PlanEstimate`. fewer: whether less is better, or None for
+    neither."""
 
     id: str
     of: Callable[[PlanEstimate, MemoryEstimate | None], Interval]
@@ -293,9 +295,9 @@ def middles(plans: Sequence[ComparedPlan], quantity: Quantity) -> tuple[float, .
 
 
 def sooner_probability(plan: ComparedPlan, other: ComparedPlan) -> float:
-    """Return the probability that a plan's run ends before another's by the same team; NaN if an MFU is entered.
+    """Return the probability that a plan's run ends before another's by the same team; NaN if an MFU was entered.
 
-    A team's run efficiency moves both alike. They move apart as far as like runs of one lab differ.
+    The team's run efficiency changes both plans alike. They differ as much as similar runs of one lab do.
     """
     a, b = plan.answer, other.answer
     if a is None or b is None or not (a.plan.expects_mfu and b.plan.expects_mfu):

@@ -53,13 +53,16 @@ class Entry:
 
     @cached_property
     def answer(self) -> PlanEstimate:
-        """What the plan comes to. Raises `BudgetError` where it has no answer."""
+        """Result of the plan. Raises `BudgetError` if it has none."""
         return estimate(plan_of(self.reading))
 
 
 def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> Entry:
-    """A plan of ``texts`` by id, or a decision: those of no field of its form are left aside, missing ones are
-    defaults, and those that others decide are what these say."""
+    """Return a plan or a decision from texts by field id.
+
+    Unknown ids are ignored, missing fields have their defaults, and fields that follow from others get the derived
+    text.
+    """
     texts = {**texts, **FORMS[kind].imply(texts)}
     own_texts = {field.id: texts.get(field.id, field.default) for field in FORMS[kind].fields}
     reading = FORMS[kind].parse(own_texts)
@@ -68,7 +71,7 @@ def entry_of(name: str, texts: Mapping[str, str], kind: EntryKind = "plan") -> E
 
 
 def results_of(a: PlanEstimate) -> dict[str, float]:
-    """The middle of each result of `RESULTS`; unknown ones are missing."""
+    """Return the middle of each result of `RESULTS`; unknown ones are missing."""
     m = a.middle
     try:
         value = float(a.memory.total)
@@ -79,7 +82,7 @@ def results_of(a: PlanEstimate) -> dict[str, float]:
 
 
 def pack(entries: Sequence[Entry]) -> str:
-    """Plans as one text for a link."""
+    """Return plans as one text for a link."""
     first: Mapping[str, str] = entries[0].texts if entries else {}
     packed: list[str] = []
     for i, entry in enumerate(entries):
@@ -97,10 +100,9 @@ def pack(entries: Sequence[Entry]) -> str:
 
 
 def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The plans of a link's text, written under ``version``, and what is to be said about them.
+    """Return the plans of a link's text, written under ``version``, and messages about them.
 
-    Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
-    within the text that is read.
+    Unknown fields, plans beyond the maximum, and a plan that is cut off are left out with a message.
     """
     sentences: list[str] = []
     entries: list[Entry] = []
@@ -151,7 +153,7 @@ _MODEL = {"model": "Llama 3 70B", "tokens": "15T", "count": "1,024"}
 
 
 def examples() -> tuple[Entry, ...]:
-    """One model, trained on as many accelerators of three kinds."""
+    """Return plans of one model on the same number of three accelerator types."""
     return tuple(
         entry_of(f"70B on {gpu.removesuffix(' SXM')}", {**_MODEL, "gpu": gpu})
         for gpu in ("H100 SXM", "H200 SXM", "B200")

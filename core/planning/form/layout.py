@@ -47,7 +47,7 @@ _SLOWEST = 1e6
 
 
 def _network(text: str) -> float:
-    """Bytes per second, typed in bits as networks are sold, or in bytes."""
+    """Return bytes per second, typed in bits as networks are sold, or in bytes."""
     most, example = float(limit("measured_bytes_per_s")), "400 Gb/s"
     if _IN_BYTES.search(text):
         return parse_quantity(text, "bytes_per_s", low=_SLOWEST, high=most, example=example)
@@ -100,7 +100,7 @@ def _whole(text: str) -> float:
 
 
 def _modules(text: str) -> int:
-    """Flags of modules by their names."""
+    """Return the flags of modules by their names."""
     names = dict.fromkeys(name.removeprefix("moe_") if name == "moe_act" else name for name in _words(text))
     for name in names or ("",):
         if name not in MODULES:
@@ -124,7 +124,7 @@ def _layers(text: str) -> int:
 
 
 def recompute_of(values: Mapping[str, Any]) -> int:
-    """What a layout computes again, of the values of a form."""
+    """Return what a layout computes again, of the values of a form."""
     modules = values[RECOMPUTE_MODULES.id] if values[RECOMPUTE.id] == BY_MODULE else 0
     return recomputation(RECOMPUTES.get(values[RECOMPUTE.id], 0), modules, values[RECOMPUTE_LAYERS.id])
 
@@ -196,9 +196,12 @@ LAYOUT_FIELDS: tuple[Field, ...] = (
 
 
 def implied_layout(texts: Mapping[str, str]) -> dict[str, str]:
-    """Whose layout texts mean that were written before one was asked: one's own where Parallel plan showed that, where
-    a part of a model is trained, and where anything of it was typed. Micro-batches of a step were then those of the
-    pipeline's stages where the batch was not looked at, as in fine-tuning. Offload was then on or off."""
+    """Return the layout choice that older texts imply.
+
+    The custom layout applies where Parallel plan showed it, where part of a model is trained, and where any of its
+    fields was entered. The micro-batches of a step were then those of the pipeline's stages if the batch was not read,
+    as in fine-tuning. Offload was then on or off.
+    """
     if switched := SWITCHED.get(texts.get(OFFLOAD.id, "")):
         return {OFFLOAD.id: switched, **implied_layout({**texts, OFFLOAD.id: switched})}
     if LAYING.id in texts or not texts:

@@ -24,24 +24,24 @@ from core.planning.plan import OWN_POLICY, OWN_SHAPE, TYPED
 
 
 def texts_as_given(texts: Mapping[str, str]) -> dict[str, str]:
-    """The texts of `plan_as_given`, for a link or to keep."""
+    """Return the texts of `plan_as_given`, for a link or to keep."""
     return link_texts(texts) | {FIND.id: "time"}
 
 
 def within_as_deadline(reading: ParsedForm) -> dict[str, str]:
-    """The time in which a number of accelerators is found, as the plan's deadline; empty where none is asked for."""
+    """Return the time limit within which accelerators are solved for, as the plan's deadline; empty for other
+    questions."""
     if reading.values[FIND.id] != "accelerators":
         return {}
     return {FIND.id: "time", DEADLINE.id: reading.texts[WITHIN.id]}
 
 
 def link_texts(texts: Mapping[str, str], a: PlanEstimate | None = None) -> dict[str, str]:
-    """Of the texts of one page's form those that are the plan's, for a link to another page.
+    """Return the texts of one page's form that belong to the plan, for a link to another page.
 
-    Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
-    precision, rates that nobody measured, and fields of the whole run, of the search, of the limits and of what is
-    trained where every page begins with the same.
-    a: their answer, of which what was found stands where it was asked for.
+    Texts without effect are left out: a custom shape of another model, parameters of a model, dtypes of a named
+    precision, rates without a measurement, and fields with the default that every page has. a: the estimate, whose
+    solved values replace the fields to solve for.
     """
     model = texts.get(MODEL_NAME.id, TYPED)
     silent = {name for name, text in ((SHAPE.id, OWN_SHAPE), (PARAMETERS.id, TYPED)) if model != text}
@@ -65,7 +65,7 @@ def _in_full(number: float, unit: str) -> str:
 
 
 def solved_texts(a: PlanEstimate) -> dict[str, str]:
-    """The texts of the fields whose place an answer takes, with what was found in them."""
+    """Return the texts of the fields that are solved for, with the results."""
     match a.find:
         case "accelerators":
             return {COUNT.id: f"{a.count:,}"}

@@ -14,10 +14,11 @@ from core.units import format_quantity
 
 
 def with_measured_rates(record: Record) -> dict[str, str]:
-    """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
-    is this device; nothing where it gives no rate, the device was in use, or is a slice of a GPU.
+    """Return the rates of ``record`` as texts of a plan's fields by id, with its accelerator if one catalog row is this
+    device.
 
-    Values and not the measurement's name: the texts mean the same where nobody has it.
+    Empty if the record has no rate, the device was in use, or it is a slice of a GPU. The texts are values instead of
+    the measurement's name, so that they mean the same on every server.
     """
     rates, sheet = measured_rates(record).rates.known, datasheet_of(record)
     if record.in_use or not rates or sheet.is_slice:

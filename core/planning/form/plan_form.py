@@ -60,7 +60,7 @@ FEWEST = 1_000
 
 
 def _shape(text: str) -> str:
-    """A shape's text, checked; empty where none has been read."""
+    """Return a shape's text, checked; empty if none has been read."""
     if text:
         read_model(text)
     return text
@@ -129,7 +129,8 @@ def changes_on(accelerator: str, changes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _from_1(texts: dict[str, str]) -> dict[str, str]:
-    """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
+    """Return the texts of version 1: its cost is part of time, its entered MFU was of all hours, its checkpoints had 14
+    bytes."""
     gone = ("cost", "linear", "lb", "ld", "lk", "xgrad")
     renamed = {name: text for name, text in texts.items() if name not in gone}
     if renamed.get("find") == "cost":
@@ -146,7 +147,7 @@ _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
 
 def _from_2(texts: dict[str, str]) -> dict[str, str]:
-    """Texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
+    """Return the texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
     renamed = dict(texts)
     if renamed.get("shard") in _STAGES:
         renamed["zero"] = _STAGES[renamed.pop("shard")]
@@ -154,8 +155,8 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _from_3(texts: dict[str, str]) -> dict[str, str]:
-    """Texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free, the k of a
-    length was 1,000, and a batch without a unit was one of sequences."""
+    """Return the texts of version 3: power was drawn up to the accelerators' own limits, no memory had to stay free,
+    the k of a length was 1,000, and a batch without a unit was one of sequences."""
     renamed = with_decimal_lengths({"draw": "100%", "free": "0%", **texts} if texts else texts, (*_LENGTHS, "gb"))
     if renamed.get("gb") != texts.get("gb"):
         renamed["gb"] += " sequences"
@@ -163,8 +164,8 @@ def _from_3(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _from_4(texts: dict[str, str]) -> dict[str, str]:
-    """Texts of version 4: the k of an example's length and of a served context was 1,000. A custom shape began as
-    `EXAMPLE`, which links also named with other models."""
+    """Return the texts of version 4: the k of an example's length and of a served context was 1,000. A custom shape
+    began as `EXAMPLE`, which links also named with other models."""
     texts = with_decimal_lengths(texts, ("mean", "longest", "svctx"))
     if texts.get(MODEL_NAME.id) == OWN_SHAPE:
         return {SHAPE.id: EXAMPLE, **texts}
@@ -172,7 +173,8 @@ def _from_4(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
-    """The texts that others decide: types by a precision's name, and the number of parameters by a model's layers."""
+    """Return the texts that others decide: types by a precision's name, and the number of parameters by a model's
+    layers."""
     known = known_model(values["find"], values["model"], values["shape"])
     return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
@@ -188,7 +190,7 @@ def plan_form(
     imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {},
     **more: Any,
 ) -> Form:
-    """A form over the fields of a plan, and ``others`` of its own, with what older texts imply of these."""
+    """Return a form of the plan's fields and the given ``others``, with what older texts imply for them."""
 
     def implied(texts: Mapping[str, str]) -> Mapping[str, str]:
         return {**implied_layout(texts), **imply(texts)}
@@ -204,7 +206,7 @@ PLAN_FORM = plan_form("c")
 
 
 def plan_of(reading: ParsedForm) -> Plan:
-    """The plan that the values of a form over `PLAN_FIELDS` describe."""
+    """Return the plan that the values of a form over `PLAN_FIELDS` describe."""
     v: Mapping[str, Any] = reading.values
     return Plan(
         find=v["find"],
@@ -292,12 +294,13 @@ def plan_of(reading: ParsedForm) -> Plan:
 
 
 def plan_as_given(reading: ParsedForm) -> Plan:
-    """The plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
+    """Return the plan with the model, parameters, and accelerators that the form names, without solving."""
     return replace(plan_of(reading), find="time")
 
 
 def plan_from(texts: Mapping[str, str]) -> Plan:
-    """The plan of ``texts`` by id, such as a preset's; raises `QuantityError` for the first that cannot be read."""
+    """Return the plan of ``texts`` by id, such as a preset's; raises `QuantityError` for the first that cannot be
+    read."""
     reading = PLAN_FORM.parse(texts)
     for problem in reading.problems:
         field = PLAN_FORM[problem.field]
@@ -309,6 +312,8 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 
 
 def complete_presets(presets: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Presets with every field of a plan, so that nothing of another one stays where one is taken up; those that a
-    preset does not name are as plans begin."""
+    """Return presets with every field of a plan, so that no field of another preset remains after one is selected.
+
+    Fields that a preset does not name have their defaults.
+    """
     return {name: {**preset, **PLAN_FORM.parse(preset).texts} for name, preset in presets.items()}

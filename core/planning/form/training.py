@@ -47,7 +47,7 @@ OWN_FIELDS: Mapping[str, Field] = {
 
 
 def own_of(values: Mapping[str, Any]) -> OwnPolicy:
-    """The types of one's own that the values of a form describe; the usual ones where a named precision is chosen."""
+    """Return the custom precision that the form's values describe; the default one if a named precision is selected."""
     if values[POLICY.id] != OWN_POLICY:
         return _USUAL
     chosen = {name: values[field.id] for name, field in OWN_FIELDS.items()}
@@ -56,7 +56,7 @@ def own_of(values: Mapping[str, Any]) -> OwnPolicy:
 
 
 def derived_texts(values: Mapping[str, Any]) -> Mapping[str, str]:
-    """The texts of the types where a named precision decides them, so that one's own begins with them."""
+    """Return the texts of the dtypes that a named precision implies, from which a custom precision starts."""
     return {} if values[POLICY.id] == OWN_POLICY else _texts(values[POLICY.id], values["opt"])
 
 
@@ -143,13 +143,13 @@ OF_METHOD: Mapping[str, tuple[Field, ...]] = {
 
 
 def not_of(method: str) -> frozenset[str]:
-    """The ids of the fields that a method of training has no use for."""
+    """Return the ids of the fields that a method of training has no use for."""
     own = {field.id for field in OF_METHOD[method]}
     return frozenset(field.id for fields in OF_METHOD.values() for field in fields if field.id not in own)
 
 
 def trained_of(values: Mapping[str, Any]) -> Trained:
-    """What is trained, of the values of a form."""
+    """Return what is trained, of the values of a form."""
     return Trained(
         method=values[METHOD.id],
         rank=int(values[RANK.id]),

@@ -48,7 +48,7 @@ _SURELY_DOLLARS = 1e5
 
 
 def _days(text: str) -> float:
-    """Days of a typed time."""
+    """Return the days of a typed time."""
     refuse_day(text)
     if is_money(text):
         raise QuantityError(message("input.not_a_deadline", entered=text.strip()))
@@ -56,8 +56,8 @@ def _days(text: str) -> float:
 
 
 def _amount(kind: Kind, low: float, high: float, meant: str, example: str) -> Callable[[str], float]:
-    """A reader of amounts that say their unit: a bare 12 may be dollars or millions of them. meant: what a bare number
-    is likely to be."""
+    """Return a reader of amounts that say their unit: a bare 12 may be dollars or millions of them. meant: what a bare
+    number is likely to be."""
 
     def read(text: str) -> float:
         value = parse_quantity(text, kind, low=low, high=high, example=example)
@@ -120,7 +120,8 @@ _UNSAID = re.compile(r"[^A-Za-z0-9 .,:+/()-]")
 
 
 def origin_text(device: str, day: str) -> str:
-    """The origin of rates as text, ``H100 80GB HBM3, 22 Nov 2026``: a device as it calls itself, and a day."""
+    """Return the origin of rates as text, such as ``H100 80GB HBM3, 22 Nov 2026``: the device's own name, and a
+    date."""
     named = " ".join(_UNSAID.sub(" ", device.replace("NVIDIA", "")).replace(",", " ").split())
     return f"{named[: limit('rates_origin') - len(day) - 2].rstrip()}, {day}"
 
@@ -138,7 +139,7 @@ MEASURED_FIELDS: tuple[Field, ...] = (*RATE_FIELDS.values(), ORIGIN)
 
 
 def measured_of(values: Mapping[str, Any]) -> CarriedRates:
-    """What was measured, by the values of a form."""
+    """Return what was measured, by the values of a form."""
     return CarriedRates(Rates(**{name: values[field.id] for name, field in RATE_FIELDS.items()}), values[ORIGIN.id])
 
 

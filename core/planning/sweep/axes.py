@@ -71,8 +71,8 @@ class Axis:
         return {self.id: text} | layout | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
 
     def changes(self, text: str, plan: Plan) -> dict[str, str]:
-        """Return the texts that a value changes in ``plan``: none for the size of its own model, whose layers it
-        keeps."""
+        """Return the texts that a value changes in ``plan``; empty for the parameter count of its own model, whose
+        layers it keeps."""
         known = plan.catalog_model if self.id == PARAMETERS.id else None
         return {} if known and text == format_count(known.active) else self.overrides(text)
 

@@ -81,11 +81,11 @@ class Sweep:
     """A plan swept over two of its fields. Arrays have a row for each value of ``y`` and a column for each of ``x``.
 
     base: texts of the plan. within: time that cells may take, endless for no limit, or their budget. values: medians by
-    quantity, in base units, times in days; NaN where unknown; ``memory`` is the peak per accelerator in bytes.
-    fits, leaves_free: whether memory suffices, and the headroom is met; False where either is unknown. hosted: whether
-    host memory suffices. impossible: whether steps would exceed the best matmul rate. reasons: why a cell has no result
-    or no layout, else empty. limits: of the plan. at_certainty: days, dollars, and peak_watts at the confidence of the
-    limits; NaN where unknown, and dollars of owned accelerators.
+    quantity, in base units, times in days; NaN if unknown; ``memory`` is the peak per accelerator in bytes. fits,
+    leaves_free: whether memory suffices, and the headroom is met; False if either is unknown. hosted: whether host
+    memory suffices. impossible: whether steps would exceed the best matmul rate. reasons: why a cell has no result or
+    no layout, else empty. limits: of the plan. at_certainty: days, dollars, and peak_watts at the confidence of the
+    limits; NaN if unknown, and dollars of owned accelerators.
     """
 
     base: Mapping[str, str]
@@ -103,7 +103,7 @@ class Sweep:
     at_certainty: Mapping[str, Array]
 
     def __getitem__(self, quantity: str) -> Array:
-        """The values of a quantity."""
+        """Return the values of a quantity."""
         return self.values[quantity]
 
     @property
@@ -139,7 +139,7 @@ class Sweep:
 
     @cached_property
     def may_meet_limits(self) -> Bools:
-        """Where no known limit is missed, and one is unknown."""
+        """Cells in which no known limit is missed, and one limit is unknown."""
         never = np.full(self.shape, False)
         met = [is_met | self.limits_unknown.get(name, never) for name, is_met in self.limits_met.items()]
         unknown = np.logical_or.reduce([never, *self.limits_unknown.values()])
@@ -167,7 +167,7 @@ class Sweep:
         return next(((i, j) for i, row in enumerate(self.plans) for j, plan in enumerate(row) if plan == own), None)
 
     def cell_of(self, name: str) -> tuple[int, int] | None:
-        """Return row and column of a cell by its name, such as ``3,4``; None for any other text."""
+        """Return the row and column of a cell by its name, such as ``3,4``; None for any other text."""
         row, _, column = name[:8].partition(",")
         if not (name.isascii() and row.isdecimal() and column.isdecimal()):
             return None
@@ -271,12 +271,12 @@ class Recommendation:
 
 
 def recommend(sweep: Sweep) -> Recommendation | None:
-    """Return the cell that satisfies the limits with the least; None if no cell does, or there is no limit.
+    """Return the cell that meets the limits with the least; None if no cell does, or there is no limit.
 
-    Among options, the cheapest; if all cost the same, the one with most free memory. Among numbers, the fewest
-    accelerators that do at least the plan’s work, or any if none do; then the lowest MFU and the most tokens,
-    parameters, or length; then the nearest to the plan, then the cheapest. Under a budget, which any number of
-    accelerators costs alike, the lowest MFU, then the shortest time.
+    Among options, it is the cheapest; if all cost the same, the one with the most free memory. Among numbers, it is the
+    fewest accelerators that do at least the plan’s work, or any if none do; then the lowest MFU and the most tokens,
+    parameters, or length; then the nearest to the plan, then the cheapest. Under a budget, the number of accelerators
+    does not change the cost, so it is the lowest MFU, then the shortest time.
     """
     if not sweep.limited or not sweep.satisfies.any():
         return None

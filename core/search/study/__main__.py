@@ -21,7 +21,7 @@ from core.search.study.study import StudyError, load_study
 
 
 def run(path: Path, out: Path, workers: int, search: Search) -> int:
-    """Run the study, keep what it finds, and say what came of it; the exit status."""
+    """Run the study, save what it finds, and report the result. Return the exit status."""
     study = load_study(path)
     folder = Folder(out, study)
     left = study.chunk_count - len(folder.done)

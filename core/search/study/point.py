@@ -65,7 +65,7 @@ def search_chunk(study: Study, index: int, search: Search) -> list[Row]:
 
 
 def search_point(study: Study, point: StudyPoint, search: Search) -> Row:
-    """Search one point. What goes wrong becomes the point's problem, so that it costs no other point."""
+    """Search one point. An error is stored as the point's problem and does not affect other points."""
     row: Row = {
         "point": point.index,
         "model": point.model,
@@ -121,6 +121,6 @@ def _top(result: SearchResult, most: int) -> list[Row]:
 
 
 def _plan(layout: Layout, seconds: Any, memory: Any, bound: str) -> Row:
-    """A plan's columns."""
+    """Return a plan's columns."""
     degrees = {field.name: int(getattr(layout, field.name)) for field in fields(Layout)}
     return degrees | {"seconds": float(seconds), "memory": float(memory), "bound": bound}

@@ -43,7 +43,7 @@ _AHEAD = 2
 
 @contextmanager
 def connected(address: str) -> Generator[Any]:
-    """Yield a client of the scheduler at ``address``. Raises `StudyError` where none answers or none works."""
+    """Yield a client of the scheduler at ``address``. Raises `StudyError` if none answers, or none has workers."""
     try:
         with distributed.Client(address, timeout=_CONNECT_S, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=_CONNECT_S)
@@ -59,7 +59,7 @@ def connected(address: str) -> Generator[Any]:
 
 @contextmanager
 def embedded(workers: int) -> Generator[Any]:
-    """Yield a client of so many processes on this machine, which end with it."""
+    """Yield a client of ``workers`` processes on this machine, which end with it."""
     with ExitStack() as closing:
         # A process that ends is started anew; without this, one that is missing at the wrong moment is not.
         closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
@@ -73,7 +73,7 @@ def embedded(workers: int) -> Generator[Any]:
 
 @contextmanager
 def _ignore_interrupts() -> Generator[None]:
-    """Threads and processes that begin in here never hear Ctrl-C: it is for the one that started them to end them."""
+    """Keep Ctrl-C from the threads and processes that start inside, because this process ends them itself."""
     resource_tracker.ensure_running()  # which hears it again as it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -145,7 +145,8 @@ class Folder:
         return self._chunks / f"{index:05d}.parquet"
 
     def _rows(self, path: Path) -> int:
-        """Rows of a file of this study; 0 for a file that is not there or torn, which will be written anew."""
+        """Return the rows of a file of this study; 0 for a file that is not there or torn, which will be written
+        again."""
         try:
             file = pq.ParquetFile(path)
         except (OSError, pa.ArrowException):
@@ -175,9 +176,9 @@ class Folder:
 
 
 def run_study(study: Study, folder: Folder, search: Search, client: Any) -> None:
-    """Search what the folder lacks, keep each chunk as it is found, and tell on standard error how far it is.
+    """Search the points that the folder lacks, save each chunk, and report progress on standard error.
 
-    Raises `StudyError` for more plans than a study may have, and as `found` does.
+    Raises `StudyError` for more layouts than a study may have, and as `found` does.
     """
     left = sorted(set(range(study.chunk_count)) - set(folder.done))
     plans, start = 0, time.monotonic()

@@ -123,10 +123,10 @@ class StudyPoint:
 
 
 class Study(BaseModel):
-    """A grid of searches, of which every list is an axis.
+    """Grid of searches; every list is an axis.
 
-    software: that trains, by name. tokens: of the whole training run; None where days are not asked for.
-    constraints: of every search. top: plans kept of each point.
+    software: training software by name. tokens: tokens of the training run; None without days. constraints: constraints
+    of every search. top: layouts saved per point.
     """
 
     model_config = _CONFIG
@@ -173,7 +173,7 @@ class Study(BaseModel):
 
     @property
     def chunk_count(self) -> int:
-        """Chunks that the points are taken in."""
+        """Number of chunks into which the points are divided."""
         return -(-self.count // self._per_chunk)
 
     def point(self, index: int) -> StudyPoint:

@@ -43,10 +43,10 @@ def sharing(elements: float, cells: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Which elements of a layout share memory.
+    """Elements of a layout that share memory.
 
-    elements: of the tensor; cells: different cells they lie in; skipped: cells between the first and the last that no
-    element uses. most: the most elements of one cell.
+    elements: number of elements. cells: number of different cells. skipped: cells between the first and the last that
+    no element uses. most: most elements in one cell.
     """
 
     layout: TensorLayout
@@ -113,7 +113,7 @@ _EXACT = 1 << 24
 class Hazard:
     """An in-place operation on a tensor whose elements may share memory, replayed.
 
-    step: of the trace, which torch ran or refused. method, value: the operation. before: the first cells of the
+    step: of the trace, which torch ran or rejected. method, value: the operation. before: the first cells of the
     storage. writes: every element in order: its cell, and the cell's value before and after it. once: the storage had
     every cell been updated once.
     """
@@ -129,7 +129,7 @@ class Hazard:
 
     @property
     def torch(self) -> tuple[Scalar, ...]:
-        """The storage after torch ran it, empty when it refused."""
+        """The storage after torch ran it, empty when it rejected."""
         return () if self.step.kind == "refused" else self.step.storage_values
 
     @property
@@ -152,9 +152,9 @@ class Hazard:
 
 
 def replay(trace: Trace) -> Hazard | None:
-    """The last write of a trace, element by element; ``None`` where it cannot be replayed, or is too large to be drawn.
+    """Return the last write of a trace, element by element.
 
-    What can be is an operation of `_CHANGES` on a whole tensor of whole numbers.
+    ``None`` if it is too large to draw, or is not an operation of `_CHANGES` on a whole tensor of whole numbers.
     """
     step = next((step for step in reversed(trace.steps) if step.kind in ("write", "refused")), trace.last)
     method = step.operation if step.operation in _CHANGES else _METHODS.get(step.symbol, "")

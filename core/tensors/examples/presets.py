@@ -34,7 +34,8 @@ LECTURE = tuple(preset for preset in PRESETS if preset.claim)
 
 
 def older_program(fields: Mapping[str, str]) -> dict[str, str]:
-    """The program of an older link, in which panels had code of their own, as fields; empty for none."""
+    """Return the fields for the program of an older link, whose panels had separate code; empty without such a
+    program."""
     if call := fields.get("call"):
         made = zip(names_in(call), fields.get("sizes", "").split(";"), strict=False)
         return {"x": "\n".join([*(f"{item.name} = torch.randn({sizes.strip()})" for item, sizes in made), call])}

@@ -36,7 +36,7 @@ FIRST = "x.t()"
 class QuizItem:
     """A row of the quiz: an expression on x of a shape and dtype.
 
-    about: the questions that its lesson answers; every one where torch refuses.
+    about: the questions that its lesson answers; every one where torch rejects.
     """
 
     id: str
@@ -52,13 +52,13 @@ class QuizItem:
         return find_message(f"quiz.{self.id}") or ""
 
     def run(self) -> Trace:
-        """The expression run on torch."""
+        """Return the expression run on torch."""
         return trace(self.source, self.shape, dtype=self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing to predict. options: what to choose from, answer: the right one's place, reasons: one per option."""
+    """One thing to predict. options: choices. answer: index of the right one. reasons: one per option."""
 
     kind: AskKind
     prompt: str
@@ -78,7 +78,7 @@ class Question:
 
 @cached("tables_kept")
 def items() -> tuple[QuizItem, ...]:
-    """Every row of the quiz."""
+    """Return every row of the quiz."""
     return tuple(
         QuizItem(
             row["id"],
@@ -93,15 +93,15 @@ def items() -> tuple[QuizItem, ...]:
 
 
 def categories() -> tuple[str, ...]:
-    """The categories in order of appearance."""
+    """Return the categories in order of appearance."""
     return tuple(dict.fromkeys(item.category for item in items()))
 
 
 @cached("results_kept")
 def question(number: int, seed: int = 0) -> Question:
-    """The ``number``-th question of the order that ``seed`` gives; the same for everybody with the same two numbers.
+    """Return the ``number``-th question in the order of ``seed``; the same for every user.
 
-    Each item comes once in as many questions as there are, then the order starts again; see `_order`.
+    Every item appears once before any repeats; see `_order`.
     """
     order = _order(seed)
     return ask(order[number % len(order)], number, seed)
@@ -109,7 +109,8 @@ def question(number: int, seed: int = 0) -> Question:
 
 @cached("results_kept")
 def _order(seed: int) -> tuple[QuizItem, ...]:
-    """All items, a round through the categories at a time; those that are through are left out of later rounds."""
+    """Return all items, a round through the categories at a time; those that are through are left out of later
+    rounds."""
     rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)
     rounds: list[list[QuizItem]] = []
     for kind in categories():
@@ -125,7 +126,7 @@ def _order(seed: int) -> tuple[QuizItem, ...]:
 
 
 def ask(item: QuizItem, number: int = 0, seed: int = 0) -> Question:
-    """The question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
+    """Return the question about ``item``. number, seed: the order of the options."""
     rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
     asking = _Asking(item, item.run(), rng)
     if item.category == "alias":
@@ -206,7 +207,7 @@ class _Asking:
         return self._choices("values", message("tensors.quiz.values"), _whole(after), wrong)
 
     def _choices(self, kind: AskKind, prompt: Message, wanted: Sizes, wrong: Sequence[tuple[Sizes, Message]]) -> Ask:
-        """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
+        """Return the right answer, ``wanted`` or the error, among different wrong ones, shuffled.
 
         The error is an option, the last, where no other question asks about it.
         """
@@ -227,7 +228,7 @@ class _Asking:
         return Ask(kind, prompt, tuple(texts), answer, tuple(reasons))
 
     def _why(self, kind: AskKind) -> str:
-        """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
+        """Return why the right answer is right: the lesson where it is about that, else what the step itself says."""
         layout = self.last.layout
         if self.refused or (kind == "storage" and kind in self.item.about):
             return self._lesson()
@@ -240,7 +241,8 @@ class _Asking:
         return ""
 
     def _lesson(self) -> str:
-        """Why torch refused or copied, in a sentence: the rule, and our account of the numbers where there is one."""
+        """Return why torch rejected or copied, in a sentence: the rule, and our account of the numbers where there is
+        one."""
         verdict, lesson = self.last.verdict, self.item.lesson
         if verdict is None or verdict.boundary is None:
             return lesson

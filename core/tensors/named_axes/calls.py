@@ -14,7 +14,8 @@ Plan: TypeAlias = PatternPlan | EinsumPlan
 
 
 def plans_of(trace: Trace) -> tuple[tuple[TraceStep, Plan], ...]:
-    """The einops and einsum steps of a trace, each with its plan; steps that torch or einops refused have none."""
+    """Return the einops and einsum steps of a trace, each with its plan; steps that torch or einops rejected have
+    none."""
     rows: list[tuple[TraceStep, Plan]] = []
     for step in trace.steps[1:]:
         texts = [value for value in step.args if isinstance(value, str)]

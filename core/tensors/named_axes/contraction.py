@@ -63,7 +63,8 @@ class Pair:
 
 
 def align(names: Names, layout: TensorLayout, order: Names) -> TensorLayout:
-    """``layout`` with one dimension per name of ``order``: missing ones of size 1, repeated ones as diagonals."""
+    """Return ``layout`` with one dimension per name of ``order``: missing ones of size 1, repeated ones as
+    diagonals."""
     strides: dict[str, int] = {}
     for name, stride in zip(names, layout.stride, strict=True):
         strides[name] = strides.get(name, 0) + stride
@@ -74,7 +75,7 @@ def align(names: Names, layout: TensorLayout, order: Names) -> TensorLayout:
 
 
 def contract(ready: list[TensorLayout], order: Names, outer: int) -> list[Pair]:
-    """The products from left to right. outer: as many names of ``order`` are in the result."""
+    """Return the products from left to right. outer: number of names of ``order`` in the result."""
     summed = range(outer, len(order))
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []
@@ -103,7 +104,7 @@ def _summed(layout: TensorLayout, dims: Sequence[int]) -> TensorLayout:
 
 
 def _pair(left: TensorLayout, right: TensorLayout, order: Names, inner: list[int]) -> Pair:
-    """One product; dimensions go to the four roles exactly as torch sorts them."""
+    """Return one product; dimensions go to the four roles exactly as torch sorts them."""
     rest = [dim for dim in range(len(order)) if dim not in inner]
     both = [dim for dim in rest if left.shape[dim] != 1 and right.shape[dim] != 1]
     rows = [dim for dim in rest if left.shape[dim] != 1 and right.shape[dim] == 1]

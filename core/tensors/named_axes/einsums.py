@@ -81,7 +81,7 @@ class EinsumPlan:
 def explain_einsum(
     equation: str, layouts: Sequence[TensorLayout], step: TraceStep, *, words: bool = False
 ) -> EinsumPlan:
-    """What ``torch.einsum(equation, …)``, a step of a trace, did on operands of these layouts.
+    """Return what ``torch.einsum(equation, …)``, a step of a trace, did on operands of these layouts.
 
     words: names of several letters, separated by spaces, as ``einops.einsum`` takes them.
     """
@@ -107,7 +107,7 @@ _DOTS = "..."
 
 
 def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None]:
-    """The names of each operand and of the output, ``None`` when torch is to work it out."""
+    """Return the names of each operand and of the output, ``None`` when torch is to work it out."""
     left, arrow, right = equation.partition("->")
     name = r"\.\.\.|\w+" if words else r"\.\.\.|[A-Za-z]"
     terms = [re.findall(name, term) for term in left.split(",")]
@@ -115,7 +115,7 @@ def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None
 
 
 def _open(terms: Sequence[Sequence[str]], layouts: Sequence[TensorLayout]) -> tuple[list[Names], int]:
-    """Names by dimension, each ellipsis opened; dimensions under an ellipsis are aligned at their right end."""
+    """Return names by dimension, each ellipsis opened; dimensions under an ellipsis are aligned at their right end."""
     covered = max((layout.rank - len(t) + 1 for t, layout in zip(terms, layouts, strict=True) if _DOTS in t), default=0)
     opened: list[Names] = []
     for term, layout in zip(terms, layouts, strict=True):
@@ -133,7 +133,7 @@ def _output(output: list[str] | None, operands: Sequence[Names], covered: int) -
 
 
 def _sizes(operands: Sequence[Names], layouts: Sequence[TensorLayout]) -> dict[str, int]:
-    """Size of every name; size 1 broadcasts between operands."""
+    """Return the size of every name; size 1 broadcasts between operands."""
     sizes: dict[str, int] = {}
     for names, layout in zip(operands, layouts, strict=True):
         for name, size in zip(names, layout.shape, strict=True):
@@ -142,9 +142,9 @@ def _sizes(operands: Sequence[Names], layouts: Sequence[TensorLayout]) -> dict[s
 
 
 def _torch_order(operands: Sequence[Names], words: bool) -> Callable[[str], tuple[int, int]]:
-    """Where torch puts a summed name: ellipses first, then capitals, then small letters.
+    """Return the order in which torch sorts names: ellipses first, then capitals, then small letters.
 
-    Words become letters in order of appearance, as einops does it.
+    Words become letters in order of appearance, as in einops.
     """
     letters = string.ascii_letters
     appeared = list(dict.fromkeys(name for names in operands for name in names if not name.startswith("…")))

@@ -29,9 +29,9 @@ _ELLIPSIS = "…"
 
 @dataclass(frozen=True, slots=True)
 class NamedAxis:
-    """One elementary axis: its name as typed (``…0`` for the first that an ellipsis stands for) and its size.
+    """One elementary axis: its name as entered (``…0`` for the first that an ellipsis replaces) and its size.
 
-    key: unlike the name unique also among axes given as numbers.
+    key: unlike the name, also unique among axes given as numbers.
     """
 
     name: str
@@ -105,7 +105,7 @@ class PatternPlan:
 def explain_pattern(
     pattern: str, tried: TraceStep, step: TraceStep, sizes: Mapping[str, int], reduction: str = ""
 ) -> PatternPlan:
-    """The operations that ``function(x, pattern, …)`` of einops, a step of a trace, became.
+    """Return the operations that ``function(x, pattern, …)`` of einops, a step of a trace, became.
 
     tried: the step of ``x``. sizes: axis sizes given as keywords. reduction: for ``reduce``.
     """
@@ -122,7 +122,7 @@ def explain_pattern(
 
 
 def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
-    """The axes of each dimension on both sides, by their keys; a number is ``2#0 3``, an ellipsis is opened."""
+    """Return the axes of each dimension on both sides, by their keys; a number is ``2#0 3``, an ellipsis is opened."""
     from einops.parsing import ParsedExpression
 
     parts = [ParsedExpression(text).composition for text in pattern.split("->")]
@@ -145,7 +145,7 @@ def _sides(pattern: str, rank: int) -> list[list[list[str]]]:
 def _resolve(
     sides: Sequence[Sequence[Sequence[str]]], shape: Sequence[int], sizes: Mapping[str, int]
 ) -> dict[str, NamedAxis]:
-    """Every axis with its size, worked out from the tensor and the sizes given."""
+    """Return every axis with its size, computed from the tensor and the sizes given."""
     keys = [key for side in sides for group in side for key in group]
     known = {key: int(key.partition("#")[0]) for key in keys if "#" in key} | dict(sizes)
     for group, length in zip(sides[0], shape, strict=True):
@@ -182,7 +182,7 @@ class _Stages:
         self.stages.append(PatternStage(operation, call, layout, dims, effect, size, reason, boundary))
 
     def run(self, inputs: Groups, outputs: Groups, reduction: str, result_size: int) -> None:
-        """The stages einops runs; those that would change nothing are left out, as einops does."""
+        """Return the stages that einops runs, without those that would change nothing, as in einops."""
         old = [axis for group in inputs for axis in group]
         new = [axis for group in outputs for axis in group]
         axes = [axis for axis in new if axis in old]
@@ -242,7 +242,7 @@ def _size(group: Axes) -> int:
 
 
 def _text(group: Axes) -> str:
-    """A dimension as patterns write it: ``h``, ``(h d)``, ``1``."""
+    """Return a dimension as patterns write it: ``h``, ``(h d)``, ``1``."""
     names = " ".join(_names(group))
     return names if len(group) == 1 else f"({names})" if names else "1"
 

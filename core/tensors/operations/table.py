@@ -16,7 +16,7 @@ class Operation:
     """One operation. group: what it does to memory; example: on ``x`` of shape (2, 3).
 
     forms: ``method`` x.name(…), ``property`` x.name, ``torch`` torch.name(x, …), ``bare`` name(x, …) as in einops,
-    ``F`` F.name(x, …). why: the reason for what it does to memory, as the end of a sentence; empty where the layouts
+    ``F`` F.name(x, …). why: the reason for what it does to memory, as the end of a sentence; empty if the layouts
     decide.
     """
 

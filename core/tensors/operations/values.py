@@ -11,7 +11,7 @@ class ExpressionError(ValueError):
 
 
 def integers(values: Sequence[Any]) -> tuple[int, ...]:
-    """All integers in arguments of a row, lists and tuples opened once."""
+    """Return all integers among the arguments of a row, including those one level inside lists and tuples."""
     found: list[Any] = []
     for value in values:
         inner: Any = cast("dict[str, Any]", value).get("list") if isinstance(value, dict) else value

@@ -128,7 +128,8 @@ class _Free:
             self.walk(node, bound)
 
     def function(self, node: ast.FunctionDef, bound: set[str], alone: bool, method: bool = False) -> None:
-        """The lines of a function. alone: nothing calls it, so its parameters are asked for where nothing sets them."""
+        """Read the lines of a function. alone: no call is known, so its parameters are asked for unless they have
+        values."""
         arguments = node.args
         every = _parameters(arguments)
         defaults = {item.arg for item in [*arguments.posonlyargs, *arguments.args][::-1][: len(arguments.defaults)]}
@@ -149,9 +150,9 @@ def _parameters(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] = ()) -> tuple[Asked, ...]:
-    """What has to be given, with the role that each name's use shows and a value that its name suggests.
+    """Return the names that a program uses without a definition, each with the role of its use and a suggested value.
 
-    shape: of x; sizes that a view of it asks for are those that it has.
+    shape: of x, which also determines the sizes in a view of x.
     """
     result: list[Asked] = []
     free = _Free(statements, known).free
@@ -175,7 +176,8 @@ def asked(statements: Sequence[ast.stmt], known: set[str], shape: Sequence[int] 
 
 
 def _fitting(nodes: Sequence[ast.AST], texts: Mapping[str, str], shape: Sequence[int]) -> dict[str, str]:
-    """Sizes of ``x.view(B, N, H, D)`` as x has them: the first ones each its own, the others share the last."""
+    """Return the sizes of ``x.view(B, N, H, D)`` as x has them: the first ones each its own, the others share the
+    last."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="x"), attr="view" | "reshape"), args=args):
@@ -194,12 +196,12 @@ def _fitting(nodes: Sequence[ast.AST], texts: Mapping[str, str], shape: Sequence
 
 
 def suggested(name: str) -> str:
-    """A small value for a size of this name."""
+    """Return a small value for a size of this name."""
     return next((text for pattern, text in _SIZES if re.fullmatch(pattern, name.lower())), "4")
 
 
 def is_device(name: str) -> bool:
-    """Whether a name is one of a device, or of what finds one."""
+    """Return whether a name is one of a device, or of what finds one."""
     return re.fullmatch(r"(get_)?(the_)?dev(ice)?", name.lower()) is not None
 
 
@@ -239,7 +241,7 @@ def _is_size(name: str) -> bool:
 
 
 def _shape(name: str, places: Sequence[ast.AST], nodes: Sequence[ast.AST], sizes: Mapping[str, str]) -> str:
-    """The sizes of a tensor: by its annotation, by how it is unpacked, by a pattern; else two dimensions."""
+    """Return the sizes of a tensor: by its annotation, by how it is unpacked, by a pattern; else two dimensions."""
     for place in places:
         dims = next(
             (part.value for part in ast.walk(place) if isinstance(part, ast.Constant) and isinstance(part.value, str)),
@@ -283,7 +285,8 @@ def _group(text: str, given: set[str | None]) -> str:
 
 
 def uncalled(module: ast.Module) -> set[str]:
-    """Functions and classes of the outermost level that no other line names; none where the program uses one itself."""
+    """Return the functions and classes of the outermost level that no other line names; none where the program uses one
+    itself."""
     made = [part for part in module.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
     names = {part.name for part in made}
     uses = {

@@ -26,7 +26,7 @@ def plain_code(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """``text`` as Python reads it, as far as that is certain; lines keep their numbers."""
+    """Return ``text`` as Python reads it, as far as that is certain; lines keep their numbers."""
     lines = [line.rstrip() for line in text.replace("\t", "    ").splitlines()]
     code = plain_code("\n".join(lines)).rstrip()
     flush = textwrap.dedent(code)
@@ -35,7 +35,7 @@ def readable(text: str) -> str:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of ``text``, None where Python cannot read it."""
+    """Return the syntax tree of ``text``, None if Python cannot read it."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

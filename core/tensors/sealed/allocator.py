@@ -14,10 +14,10 @@ _PLAIN = ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::resiz
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What calls allocated, in bytes.
+    """Memory that calls allocated, in bytes.
 
-    total: all that they asked for. peak: the most of it that was there at once. kept: what was there in the end. freed:
-    the blocks that were given back before they returned, each with torch's name of the part that asked for it.
+    total: all that they asked for. peak: the most at once. kept: what remained at the end. freed: blocks that were
+    freed before the calls returned, each with torch's name of the part that asked for it.
     """
 
     total: int = 0
@@ -27,14 +27,14 @@ class Used:
 
 
 def profiler_config(torch: Any) -> Any:
-    """What the profiler of a thread is to report: memory, and the shapes of operations."""
+    """Return what the profiler of a thread is to report: memory, and the shapes of operations."""
     autograd = torch.autograd
     experimental = torch._C._profiler._ExperimentalConfig()
     return autograd.ProfilerConfig(autograd.ProfilerState.CPU, True, True, False, False, False, experimental)
 
 
 def account(events: Iterable[Any]) -> Used:
-    """The events of one thread as sums.
+    """Return the events of one thread as sums.
 
     They tell sizes, not addresses. So a block that is given back is one of its size that a part inside asked for, if
     there is one, and of several the oldest: what an operation returns it makes last.
@@ -72,7 +72,7 @@ def account(events: Iterable[Any]) -> Used:
 def flops_of(
     torch: Any, events: Iterable[Any], out: Sequence[int] | None = None, masks: Sequence[Sequence[bool]] = ()
 ) -> int:
-    """FLOPs of the operations in ``events`` by torch's own formulas, from the shapes they were called on.
+    """Return FLOPs of the operations in ``events`` by torch's own formulas, from the shapes they were called on.
 
     out: the shape of the result, which the formula of a convolution asks for. masks: for each convolution that backward
     passes, which gradients it is asked for. torch has no formula for products with

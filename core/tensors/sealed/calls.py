@@ -65,7 +65,7 @@ class Calls(Rows):
     """Watches the calls of one program."""
 
     def call(self, function: Any, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType | None) -> Any:
-        """Run a call that torch reports, and put down what it did."""
+        """Run a call that torch reports, and report what it did."""
         name = str(getattr(function, "__name__", ""))
         if name == "__get__":
             name = str(getattr(getattr(function, "__self__", None), "__name__", ""))
@@ -157,7 +157,7 @@ class Calls(Rows):
     def _unseen(
         self, function: Any, name: str, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType | None
     ) -> Any:
-        """Run a call that is looked at only where torch refuses it."""
+        """Run a call that is looked at only where torch rejects it."""
         try:
             if name in _VALUED and any(is_fake(item) for item in tensors_in([args])):
                 raise NoValuesError
@@ -172,7 +172,7 @@ class Calls(Rows):
             raise
 
     def _read_to_update(self, place: Place, function: Any, args: Sequence[Any]) -> Any:
-        """Square brackets on the left of ``+=``: a read that the update itself accounts for."""
+        """Return square brackets on the left of ``+=``: a read that the update itself accounts for."""
         self.close()
         base = self.stores.seen(args[0])
         with suppress(Exception):
@@ -190,7 +190,7 @@ class Calls(Rows):
         return part
 
     def _events(self) -> list[Any]:
-        """What the profiler saw."""
+        """Return what the profiler saw."""
         return [event for thread in self.torch.autograd._disable_profiler_legacy() for event in thread]
 
     def _profiled(self, group: Group, result: Any = None) -> None:
@@ -204,7 +204,7 @@ class Calls(Rows):
             group.flops += flops_of(self.torch, events, out, self.masks)
 
     def _where(self, function: Any, frame: FrameType | None) -> tuple[Place, Tag | None] | None:
-        """The place in the program that a call comes from, and the tag of the library's call around it."""
+        """Return the place in the program that a call comes from, and the tag of the library's call around it."""
         code = getattr(function, "__code__", None)
         library: FrameType | None = None
         while frame is not None and frame.f_code.co_filename != FILE:
@@ -296,7 +296,7 @@ class Calls(Rows):
         self.waiting = [] if bound else self.waiting
 
     def _close(self, group: Group, results: Sequence[Any], several: bool) -> None:
-        """The rows of what was done: of its result, of others that it made, and of what it wrote."""
+        """Report the rows of a call: its result, other tensors that it made, and what it wrote."""
         used = group.used
         wrote = sorted(group.wrote.values(), key=lambda item: not item[0].asks)
         written = {seen.storage for seen, _ in wrote}
@@ -335,13 +335,13 @@ class Calls(Rows):
             self._wrote(group, [(item, target)], Used(), number)
 
     def _graded(self, args: Sequence[Any]) -> list[tuple[Any, Any, int]]:
-        """Leaves, and tensors that retain a gradient, with the one that they have."""
+        """Return leaves, and tensors that retain a gradient, with the one that they have."""
         found = {id(leaf): leaf for tensor in tensors_in(args) for leaf in self.stores.leaves(tensor)}
         found |= {id(item): item for item, _ in self.known.living() if item.retains_grad}
         return [(leaf, leaf.grad, -1 if leaf.grad is None else leaf.grad._version) for leaf in found.values()]
 
     def _backward(self, group: Group, loss: Any, graded: Sequence[tuple[Any, Any, int]]) -> None:
-        """A row of ``backward``, and one of each gradient that it left or added to."""
+        """Report a row of ``backward``, and one for each gradient that it left or added to."""
         if loss is None:
             return
         new = [leaf.grad for leaf, old, _ in graded if leaf.grad is not None and leaf.grad is not old]
@@ -376,11 +376,11 @@ class Calls(Rows):
         self.emit({"e": "name", "n": number, "name": name})
 
     def _refusal(self, group: Group) -> Event:
-        """What is known of a call that torch refused, to be reported where its error ends the program."""
+        """Return what is known of a call that torch rejected, to be reported where its error ends the program."""
         return {"e": "refused", **self._told(group, group.written, group.used)}
 
     def _refuse(self) -> None:
-        """Report the call that torch refused."""
+        """Report the call that torch rejected."""
         if self.refused is not None:
             self.emit(self.refused[1])
             self.refused = None
@@ -391,7 +391,7 @@ _OWN = ("torch/overrides.py", "torch/_tensor.py", *(f"sealed/{name}.py" for name
 
 
 def _place_of_pick(pick: int | str | None, results: Sequence[Any]) -> int | None:
-    """Which of several results is taken at once; ``None`` where all may be."""
+    """Return which of several results is taken at once; ``None`` where all may be."""
     if isinstance(pick, str):
         pick = {"values": 0, "indices": 1}.get(pick)
     return pick % len(results) if pick is not None and -len(results) <= pick < len(results) else None

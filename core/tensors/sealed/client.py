@@ -58,7 +58,7 @@ WALL_MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended. message: why, for users; empty if done. line, column: of what was refused, or 0."""
+    """How a program ended. message: why, for users; empty if done. line, column: of what was rejected, or 0."""
 
     how: How
     message: str = ""
@@ -89,10 +89,10 @@ class _Run:
 
 
 class ProgramPool:
-    """Runs programs in processes of their own, as many at once as may; the others wait. Methods are thread-safe.
+    """Runs programs in separate processes, up to a maximum at once; the others wait. Methods are thread-safe.
 
-    recorder: the module that runs a program in its process. sealed: whether a helper forks sealed processes, as on
-    Linux. command: starts Python with a module.
+    recorder: module that runs a program in its process. sealed: whether a helper forks sealed processes, as on Linux.
+    command: starts Python with a module.
     """
 
     def __init__(self, recorder: str = RECORDER, *, sealed: bool = LINUX, command: tuple[str, ...] = ()) -> None:
@@ -220,7 +220,7 @@ def _ended(told: Mapping[str, Any], code: int | None, *, late: bool, over: bool)
 
 
 def _number(name: str) -> int:
-    """The number of a signal; of one that the system lacks none that a process could end with."""
+    """Return the number of a signal; of one that the system lacks none that a process could end with."""
     return int(getattr(signal, name, 1 << 10))
 
 
@@ -364,7 +364,7 @@ class _Spare(_Starter):
 
 
 def end_process(process: subprocess.Popen[bytes], errors: bytearray | None = None) -> None:
-    """Kill a process with all that it started, wait for it, and close its pipes. errors: takes what it complained."""
+    """Kill a process and its children, wait for it, and close its pipes. errors: receives its error output."""
     if sys.platform == "win32":
         process.kill()
     else:

@@ -38,7 +38,7 @@ class Devices:
         self.default: Any = None
 
     def set_default(self, device: Any) -> None:
-        """Let tensors be made on a device where none is said: as inside of ``with torch.device``."""
+        """Set the device of tensors that are created without one, as ``with torch.device`` does."""
         if self.default is not None:
             self.default.__exit__(None, None, None)
         self.default = None if device is None else self.torch.device(device)
@@ -56,7 +56,7 @@ class Devices:
     # ------------------------------------------------------------------------------------------------ memory
 
     def allocated(self, *_: object, **__: object) -> int:
-        """Bytes of all that lives on the GPU, in blocks of its allocator."""
+        """Return the bytes of all that lives on the GPU, in blocks of its allocator."""
         self.named |= bool(self.marks)
         self.stores.gone_later()
         living = (number for number in self.marks if number in self.stores.living)
@@ -77,14 +77,14 @@ class Devices:
     # ------------------------------------------------------------------------------------------------- calls
 
     def plain(self, device: Any) -> str:
-        """A device by its whole name."""
+        """Return a device by its whole name."""
         found = self.torch.device("cuda", device) if isinstance(device, int) else self.torch.device(device)
         if found.type in ("cpu", "meta"):
             return str(found.type)
         return f"{found.type}:{found.index or 0}"
 
     def clash(self, name: str, taken: Sequence[Any]) -> str:
-        """What torch says of tensors on two devices that meet in a call; empty where they may."""
+        """Return what torch says of tensors on two devices that meet in a call; empty if they may."""
         if name in _MEETING or not self.marks:
             return ""
         found = {self.of(item): None for item in taken if item.dim() or self.of(item) != "cpu"}
@@ -96,7 +96,7 @@ class Devices:
     def rewritten(
         self, function: Any, name: str, args: Sequence[Any], named: Mapping[str, Any], taken: Sequence[Any]
     ) -> tuple[Callable[[], Any], str, bool]:
-        """The call without devices, the device of what it gives, and whether that moves there."""
+        """Return the call without devices, the device of what it gives, and whether that moves there."""
         here = next((self.of(item) for item in taken if item.dim()), self.of(taken[0]) if taken else "cpu")
         if name in ("to", "cuda", "cpu", "type_as") and args:
             return self._moved(args, named, name)
@@ -141,7 +141,7 @@ class Devices:
 
 
 def replaced(torch: Any, devices: Devices) -> Iterator[tuple[Any, str, Any]]:
-    """What stands in place of functions that ask a GPU: owner, name, and what it answers with one GPU."""
+    """Yield the functions that ask for a GPU: owner, name, and a replacement that answers as with one GPU."""
     cpu = torch.autocast
 
     class Autocast(cpu):
@@ -179,7 +179,8 @@ def replaced(torch: Any, devices: Devices) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _for_programs(function: Callable[..., Any], answer: Callable[..., Any]) -> Callable[..., Any]:
-    """``answer`` where a program asks, or what scales its losses; ``function`` for libraries, which have no GPU."""
+    """Return ``answer`` where a program asks, or what scales its losses; ``function`` for libraries, which have no
+    GPU."""
 
     def asked(*args: Any, **named: Any) -> Any:
         file = sys._getframe(1).f_code.co_filename

@@ -46,7 +46,7 @@ class Start:
 
 
 def names_in(text: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
-    """What ``text`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
+    """Return what ``text`` uses and does not define, x among it, with what each name suggests. Nothing runs."""
     module = parsed(readable(text[: 2 * limit("expression_chars")]))
     body = module.body if module else []
     known = {*_NAMES, *dir(builtins)}
@@ -61,12 +61,12 @@ def names_in(text: str, shape: Sequence[int] = ()) -> tuple[Asked, ...]:
 
 
 def filled(names: Sequence[Asked], given: Mapping[str, str]) -> tuple[Asked, ...]:
-    """``names`` with the texts that were typed for them, x left out."""
+    """Return ``names`` with the texts that were entered for them, x left out."""
     return tuple(replace(item, text=given.get(item.name, item.text)) for item in names if item.name != "x")
 
 
 def whole_program(text: str, start: Start | None, names: Sequence[Asked]) -> str:
-    """``text`` with what it is given. Raises `ExpressionError` for a value that is none."""
+    """Return ``text`` with what it is given. Raises `ExpressionError` for a value that is none."""
     lines = [] if start is None else [start.source]
     if any(item.name.startswith("self.") for item in names):
         lines += ["class self:", "    pass"]
@@ -75,7 +75,7 @@ def whole_program(text: str, start: Start | None, names: Sequence[Asked]) -> str
 
 
 def _value(item: Asked, dtype: str) -> str:
-    """What a name is given, as Python."""
+    """Return what a name is given, as Python."""
     text = item.text.strip()
     if item.role == "device":
         device = text.strip("'\"")
@@ -91,7 +91,8 @@ def _value(item: Asked, dtype: str) -> str:
 
 
 def _calls(text: str, names: set[str]) -> list[str]:
-    """Calls of the functions and classes that nothing else calls, where the given names fill their parameters."""
+    """Return the calls of the functions and classes that nothing else calls, where the given names fill their
+    parameters."""
     module = parsed(text) or ast.Module([], [])
     alone = uncalled(module)
     lines: list[str] = []
@@ -109,7 +110,7 @@ def _calls(text: str, names: set[str]) -> list[str]:
 
 
 def _call(name: str, node: ast.FunctionDef, names: set[str], has_self: bool, given: bool = False) -> list[str]:
-    """The call, nothing where a parameter has no value. given: ``self`` is the instance itself."""
+    """Return the call, nothing if a parameter has no value. given: ``self`` is the instance itself."""
     spec = node.args
     every = [item.arg for item in (*spec.posonlyargs, *spec.args)]
     required = every[: len(every) - len(spec.defaults)]

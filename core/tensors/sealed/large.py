@@ -52,7 +52,7 @@ class Fakes:
         args: Sequence[Any],
         named: Mapping[str, Any],
     ) -> Any:
-        """What ``call`` of ``function`` gives: on real numbers where they fit, else without memory."""
+        """Return what ``call`` of ``function`` gives: on real numbers where they fit, else without memory."""
         if any(is_fake(item) for item in taken):
             try:
                 return self._faked(call)
@@ -97,7 +97,7 @@ class Fakes:
     def _worded(
         self, problem: Exception, function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
     ) -> Exception:
-        """What torch says of the same call on real tensors: each a single number, expanded to the sizes."""
+        """Return what torch says of the same call on real tensors: each a single number, expanded to the sizes."""
 
         strided = getattr(function, "__name__", "") in ("view", "view_as", "squeeze", "unflatten")
 
@@ -123,7 +123,7 @@ def is_fake(tensor: Any) -> bool:
 
 
 def _whole(values: Any, depth: int = 0) -> list[int]:
-    """The whole numbers in arguments."""
+    """Return the whole numbers in arguments."""
     found: list[int] = []
     for value in cast("Sequence[Any]", values):
         if isinstance(value, int) and not isinstance(value, bool):

@@ -22,24 +22,24 @@ def load_torch() -> Any:
 
 
 class Kind:
-    """An annotation such as ``Float[Tensor, "batch seq"]``; shapes are held against it where a name is bound."""
+    """An annotation such as ``Float[Tensor, "batch seq"]``; shapes are compared with it where a name is bound."""
 
     def __class_getitem__(cls, item: object) -> type[Kind]:
         return cls
 
 
 def same_storage(one: Any, other: Any) -> bool:
-    """Whether two tensors lie in one storage."""
+    """Return whether two tensors share a storage."""
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def memory_usage(tensor: Any) -> int:
-    """Bytes of the elements of a tensor."""
+    """Return the bytes of the elements of a tensor."""
     return tensor.numel() * tensor.element_size()
 
 
 def namespace() -> dict[str, Any]:
-    """Names and what they stand for."""
+    """Return the names that a program can use, with their objects."""
     import math
 
     import einops

@@ -56,7 +56,7 @@ NOWHERE = CallText("", "", "name", 0)
 
 
 def place_of(node: ast.AST) -> Place:
-    """First line and column, last line and column, as instructions have them."""
+    """Return first line and column, last line and column, as instructions have them."""
     numbers = (getattr(node, name, 0) or 0 for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"))
     first, column, last, end = numbers
     return first, column, last, end
@@ -92,7 +92,7 @@ class Program:
         self._written: dict[tuple[Place, str], CallText] = {}
 
     def place(self, code: CodeType, instruction: int) -> Place:
-        """The place in the text of an instruction of one of the program's code objects."""
+        """Return the place in the text of an instruction of one of the program's code objects."""
         places = self._places.get(code)
         if places is None:
             places = [(a or 0, c or 0, b or 0, d or 0) for a, b, c, d in code.co_positions()]
@@ -100,7 +100,7 @@ class Program:
         return places[instruction // 2]
 
     def segment(self, first: int, column: int, last: int, end: int) -> str:
-        """The text between two places."""
+        """Return the text between two places."""
         if first == last:
             return self.lines[first - 1][column:end].decode(errors="replace")
         inner = [line.decode() for line in self.lines[first : last - 1]]
@@ -111,7 +111,7 @@ class Program:
         return self.segment(*place_of(node))
 
     def written(self, place: Place, writes: str = "") -> CallText:
-        """How the call at ``place`` is written.
+        """Return how the call at ``place`` is written.
 
         writes: ``=`` where it assigns through square brackets, ``right`` where the result so far is the right operand.
         """
@@ -123,7 +123,7 @@ class Program:
         return found
 
     def picked(self, written: CallText) -> CallText:
-        """``written`` with what takes one of its several results."""
+        """Return ``written`` with what takes one of its several results."""
         found = self.picks.get(written.place)
         if found is None:
             return written
@@ -177,18 +177,18 @@ class Program:
                 return CallText(whole, whole, "name", first)
 
     def _statement(self, place: Place, whole: str) -> str:
-        """The text of an assignment through square brackets, on the line of its target."""
+        """Return the text of an assignment through square brackets, on the line of its target."""
         rest = self.lines[place[2] - 1][place[3] :].decode(errors="replace")
         return f"{whole}{rest.split('#')[0].split(';')[0].rstrip()}"
 
     def reflected(self, place: Place, result: Place) -> bool:
-        """Whether what was computed at ``result`` is the right operand at ``place``."""
+        """Return whether what was computed at ``result`` is the right operand at ``place``."""
         node = self.nodes.get(place)
         return isinstance(node, ast.BinOp) and place_of(node.right) == result
 
 
 def _owner(node: ast.AST | None) -> str:
-    """The name that a call is written with, of what it works on."""
+    """Return the name that a call is written with, of what it works on."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) | ast.Call(args=[ast.Name(id=name), *_]):
             return name
@@ -205,7 +205,7 @@ def _owner(node: ast.AST | None) -> str:
 
 
 def _module(node: ast.expr) -> str | None:
-    """The last part of the module that ``node`` names, ``None`` where it names none."""
+    """Return the last part of the module that ``node`` names, ``None`` where it names none."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -216,7 +216,7 @@ def _module(node: ast.expr) -> str | None:
 
 
 def _symbol(op: ast.AST) -> str:
-    """An operator as it is written."""
+    """Return an operator as it is written."""
     a = ast.Name("a")
     match op:
         case ast.operator():
@@ -283,7 +283,7 @@ class _Marks(ast.NodeTransformer):
         return self._turned(node)
 
     def _turned(self, node: ast.For | ast.While) -> list[ast.stmt]:
-        """The loop with a mark where an iteration begins, and one behind it."""
+        """Return the loop with a mark where an iteration begins, and one behind it."""
         start, end = (
             ast.copy_location(
                 ast.Expr(_at(ast.Call(_name(TURN), [ast.Constant(node.lineno), ast.Constant(ends)], []), node)), node
@@ -349,7 +349,7 @@ class _Marks(ast.NodeTransformer):
 
 
 def _role(node: ast.expr) -> str:
-    """Whether a value is a ``name``, or ``plain``: written out."""
+    """Return whether a value is a ``name``, or ``plain``: written out."""
     if isinstance(node, ast.Name | ast.Attribute):
         return "name"
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
@@ -365,7 +365,8 @@ def _called(text: str) -> ast.Call:
 
 
 def _at(call: ast.Call, node: ast.AST) -> ast.Call:
-    """``call`` and its own parts at a place without columns, so that they are not taken for the program's own."""
+    """Return ``call`` and its own parts at a place without columns, so that they are not taken for the program's
+    own."""
     line = getattr(node, "lineno", 1)
     for part in (call, call.func, *call.args):
         if not hasattr(part, "lineno"):
@@ -377,7 +378,7 @@ def _at(call: ast.Call, node: ast.AST) -> ast.Call:
 
 
 def _names(target: ast.expr) -> list[ast.expr]:
-    """The names that an assignment binds, to be read after it."""
+    """Return the names that an assignment binds, to be read after it."""
     match target:
         case ast.Name(id=name):
             return [_name(name)]

@@ -36,7 +36,7 @@ class Recorder(Calls):
     """One run of one program, with its marks."""
 
     def watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of einops, with its arguments noted."""
+        """Return a function of einops, with its arguments noted."""
 
         def noted(*args: Any, **named: Any) -> Any:
             frame = sys._getframe(1)
@@ -79,7 +79,7 @@ class Recorder(Calls):
         role: str = "",
         gone: Sequence[str] = (),
     ) -> None:
-        """A mark behind a statement that binds names."""
+        """Mark the end of a statement that binds names."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -116,7 +116,7 @@ class Recorder(Calls):
         return number
 
     def _alias(self, line: int, name: str, tensor: Any, text: str) -> int:
-        """A row of a name for a tensor that is there, or of a line that only shows it."""
+        """Return a row of a name for a tensor that is there, or of a line that only shows it."""
         given, inputs = Group(CallText(text, text, "name", line)), [self._row_of(tensor)]
         number = self._row(given, self.stores.seen(tensor), "same", operation="name", inputs=inputs)
         if name:
@@ -124,7 +124,7 @@ class Recorder(Calls):
         return number
 
     def turn(self, line: int, ends: bool) -> None:
-        """A mark where an iteration of a loop begins, or behind the loop."""
+        """Mark the start of a loop iteration, or the end of the loop."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -134,7 +134,7 @@ class Recorder(Calls):
             self.since = len(self.rows)
 
     def show(self, line: int, text: str, value: Any) -> None:
-        """A mark around a line that is an expression."""
+        """Mark a line that is an expression."""
         frame = sys._getframe(1)
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
@@ -154,7 +154,7 @@ class Recorder(Calls):
             self._settle(frame)
 
     def caught(self, name: str) -> None:
-        """A mark at the start of an ``except``."""
+        """Mark the start of an ``except`` block."""
         with self.torch._C.DisableTorchFunction():
             self.asides.clear()
             problem = sys.exc_info()[1]
@@ -189,7 +189,7 @@ class Recorder(Calls):
         self.known.forget(start)
 
     def test(self, line: int, text: str, _: int, compare: Callable[..., Any], *values: Any) -> Any:
-        """A mark around the test of an assertion. compare: of one value, or of two."""
+        """Return a mark around the test of an assertion. compare: of one value, or of two."""
         holds = compare(*values)
         with self.torch._C.DisableTorchFunction():
             truth = bool(holds)
@@ -199,7 +199,7 @@ class Recorder(Calls):
         return holds
 
     def say(self, line: int, text: str, _: int, *values: Any, sep: str = " ", end: str = "\n", **__: Any) -> None:
-        """A mark around ``print``."""
+        """Mark a call of ``print``."""
         with self.torch._C.DisableTorchFunction():
             said = (sep or " ").join(map(self._said, values)) + (end or "")
             self._answered()
@@ -212,7 +212,7 @@ class Recorder(Calls):
         self.printed += len(said)
 
     def _said(self, value: Any) -> str:
-        """A value as torch prints it, with the device that it counts for."""
+        """Return a value as torch prints it, with the device that it counts for."""
         if not hasattr(value, "untyped_storage"):
             return str(value)
         if is_fake(value):
@@ -247,7 +247,7 @@ class Recorder(Calls):
         }
 
     def given(self, names: Mapping[str, Any]) -> None:
-        """Rows of the tensors that a program is given; ``x`` is where it starts."""
+        """Report the tensors that a program is given, starting with ``x``."""
         for name, value in sorted(names.items(), key=lambda item: item[0] != "x"):
             for full, tensor in _named_tensors(value, name):
                 kind = "start" if name == "x" and not self.rows else "copy"
@@ -317,7 +317,7 @@ def _kinds(torch: Any) -> Any:
 
 
 def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Tensors that a value holds, by the names that lead to them."""
+    """Yield the tensors that a value contains, with the names that lead to them."""
     if hasattr(value, "untyped_storage"):
         yield name, value
     elif hasattr(value, "named_parameters") and hasattr(value, "named_buffers"):
@@ -336,7 +336,7 @@ def _named_tensors(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str,
 
 
 def _told(problem: BaseException, program: Program | None) -> Event:
-    """An error as Python words it, with the place in the program."""
+    """Return an error as Python words it, with the place in the program."""
     kind, message = type(problem).__name__, str(problem)
     if isinstance(problem, SyntaxError):
         line, column, message = problem.lineno or 1, problem.offset or 1, problem.msg
@@ -348,7 +348,7 @@ def _told(problem: BaseException, program: Program | None) -> Event:
 
 
 def _position(problem: BaseException, program: Program) -> tuple[int, int]:
-    """Line and column of the program's innermost expression that raised."""
+    """Return the line and column of the program's innermost expression that raised."""
     trace, found = problem.__traceback__, (1, 1)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == FILE:

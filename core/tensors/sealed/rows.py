@@ -38,7 +38,7 @@ _OPERATIONS = {
 
 
 class Tag:
-    """What a frame is recognised by: it is set as ``f_trace``, which Python ignores while nothing traces.
+    """What a frame is recognized by: it is set as ``f_trace``, which Python ignores while nothing traces.
 
     names: of a frame of the program, what its local names stand for.
     """
@@ -136,7 +136,8 @@ class Rows(Loops):
             self._put(event)
 
     def _row_of(self, tensor: Any, name: str = "") -> int:
-        """The row that gave ``tensor``, a new one where none did, or for one of several. name: what it is bound to."""
+        """Return the row that gave ``tensor``, a new one where none did, or for one of several. name: what it is bound
+        to."""
         found = self._found(tensor)
         if found is None:
             return self._adopt(tensor)
@@ -149,13 +150,13 @@ class Rows(Loops):
         return self._put_row(tensor, Group(text), seen, kind, operation="piece", inputs=[number], picked=pick)
 
     def _through(self, owner: str, tensor: Any) -> int:
-        """The row of a tensor by the name that a call is written with, where that stands for it."""
+        """Return the row of a tensor by the name that a call is written with, where that stands for it."""
         number = self._row_of(tensor)
         ref, row = self.scope.get(owner, (None, 0))
         return row if ref is not None and ref() is tensor and self.known.find(tensor) == (number, None) else number
 
     def _adopt(self, tensor: Any, written: CallText | None = None, alone: bool = False) -> int:
-        """A row for a tensor that no call gave, such as a parameter: that of the same cells, or a new one."""
+        """Return a row for a tensor that no call gave, such as a parameter: that of the same cells, or a new one."""
         seen = self.stores.seen(tensor)
         for group in self.waiting:
             if any(made.storage == seen.storage for made in group.made):
@@ -172,14 +173,14 @@ class Rows(Loops):
         return self._put_row(tensor, group, seen, "view" if on else "copy", used=used, operation="new", inputs=on[-1:])
 
     def _waited(self, group: Group, tensor: Any, seen: Seen) -> int:
-        """A row of what a library made before anything stood for it."""
+        """Return a row of what a library made before anything stood for it."""
         if group.main is not None:
             return self._piece(group, tensor, group.main)
         group.main = self._put_row(tensor, group, seen, "copy", used=group.used)
         return group.main
 
     def _found(self, tensor: Any) -> tuple[int, int | None] | None:
-        """The row of a tensor and its place among several; ``None`` where its data was put elsewhere since."""
+        """Return the row of a tensor and its place among several; ``None`` where its data was put elsewhere since."""
         found = self.known.find(tensor)
         if found is None or (found[1] is None and self.rows[found[0]].storage != self.stores.index(tensor)):
             return None
@@ -256,7 +257,7 @@ class Rows(Loops):
         return number
 
     def _told(self, group: Group, text: CallText, used: Used) -> Event:
-        """What is said of a call, torch's or one that it refused."""
+        """Return what is said of a call, torch's or one that it rejected."""
         return {
             "source": text.source[:4_000],
             "expression": text.expression[:4_000],
@@ -273,7 +274,7 @@ class Rows(Loops):
         }
 
     def _operation(self, group: Group) -> str:
-        """What a group is called: by torch's function, or by the call of the program."""
+        """Return what a group is called: by torch's function, or by the call of the program."""
         name = group.name
         if group.tag is not None and group.written.form != "binary":
             return group.written.name or name
@@ -284,7 +285,7 @@ class Rows(Loops):
         return _OPERATIONS.get(name, name)
 
     def _wrote(self, group: Group, wrote: Sequence[tuple[Seen, Any]], used: Used, main: int | None = None) -> int:
-        """Rows of tensors that were written, each with the earlier ones that see it; the first of them."""
+        """Return the rows of tensors that were written, each with the earlier ones that see it; the first of them."""
         for seen, target in wrote[: limit("tensor_pieces")]:
             number = self._one_write(group, seen, target, used, main)
             main, used = number if main is None else main, Used()
@@ -296,7 +297,7 @@ class Rows(Loops):
         return self._row(group, seen, "write", used=used, kept=0, **piece, **what)
 
     def _reached(self, seen: Seen, target: Any) -> Event:
-        """The cells that a write reached, and the rows whose tensors see it. target: the cells, None for all."""
+        """Return the cells that a write reached, and the rows whose tensors see it. target: the cells, None for all."""
         nbytes, item, layout = self.stores.bytes[seen.storage], seen.item, seen.layout
         rows = [n for n in self.on.get(seen.storage, ()) if self.rows[n].kind not in ("write", "refused")]
         if nbytes > _LARGE_WRITE:  # cells are only counted
@@ -336,7 +337,7 @@ class Rows(Loops):
         return self._put_row(tensor, group, seen, self._kind(None, seen), operation="piece", inputs=[main])
 
     def _scopes(self, frame: FrameType | None) -> Iterator[dict[str, tuple[Callable[[], Any], int]]]:
-        """The names of the program and of its functions that run in ``frame``."""
+        """Yield the names of the program and of its functions that run in ``frame``."""
         yield self.tops
         while frame is not None:
             if frame.f_code.co_filename == FILE and isinstance(frame.f_trace, Tag):
@@ -344,7 +345,7 @@ class Rows(Loops):
             frame = frame.f_back
 
     def _standing(self, frame: FrameType | None) -> Iterator[tuple[str, Any, int]]:
-        """Names of the program and of its functions that run in ``frame``, each with its tensor and row."""
+        """Yield the names of the program and of its functions that run in ``frame``, each with its tensor and row."""
         for scope in self._scopes(frame):
             for name, (ref, row) in list(scope.items()):
                 tensor = ref()
@@ -377,7 +378,7 @@ class Rows(Loops):
 
 
 def _picks(args: Any) -> bool:
-    """Whether square brackets hold a list, a mask or a tensor of places."""
+    """Return whether square brackets hold a list, a mask or a tensor of places."""
     index = args[1] if args and len(args) > 1 else None
     items = index if isinstance(index, list) else [index]
     return any(

@@ -61,7 +61,7 @@ class Known:
         self.found = {key: entry for key, entry in self.found.items() if entry[1] < row}
 
     def living(self) -> Iterator[tuple[Any, int]]:
-        """Every living tensor and its row."""
+        """Yield every living tensor with its row."""
         for ref, row, _ in list(self.found.values()):
             tensor = ref()
             if tensor is not None:
@@ -85,7 +85,7 @@ class Stores:
         self.freed: list[int] = []
 
     def index(self, tensor: Any) -> int:
-        """The number of the storage of ``tensor``, a new one where it was not seen."""
+        """Return the number of the storage of ``tensor``, a new one where it was not seen."""
         storage = tensor.untyped_storage()
         found = self.number.get(storage._cdata)
         if found is None:
@@ -99,7 +99,7 @@ class Stores:
         return found
 
     def gone(self) -> list[int]:
-        """The storages that were freed since this was asked last."""
+        """Return the storages that were freed since this was asked last."""
         self.gone_later()
         freed, self.freed = self.freed, []
         return freed
@@ -126,7 +126,8 @@ class Stores:
     # ------------------------------------------------------------------------------------------------ values
 
     def values(self, seen: Seen, count: int, layout: TensorLayout | None = None) -> list[Any]:
-        """The first ``count`` elements in logical order; none once the storage is freed. layout: of a part of it."""
+        """Return the first ``count`` elements in logical order; none once the storage is freed. layout: of a part of
+        it."""
         flat = self._flat(seen)
         if flat is None or count < 1:
             return []
@@ -136,12 +137,12 @@ class Stores:
         return numbers((-picked if seen.bits[1] else picked).tolist())
 
     def cells(self, seen: Seen, count: int) -> list[Any]:
-        """The first ``count`` cells of the storage, as elements of this type."""
+        """Return the first ``count`` cells of the storage, as elements of this type."""
         flat = self._flat(seen)
         return [] if flat is None else numbers(flat[:count].tolist())
 
     def _flat(self, seen: Seen) -> Any:
-        """The storage as one row of elements."""
+        """Return the storage as one row of elements."""
         torch = self.torch
         storage = torch.UntypedStorage._new_with_weak_ptr(self.refs[seen.storage].cdata)
         if storage is None or storage.device.type == "meta":
@@ -154,7 +155,8 @@ class Stores:
     # ------------------------------------------------------------------------------------------------- graph
 
     def keeps(self, tensor: Any) -> list[tuple[int, int, str, str]]:
-        """What the new operations behind ``tensor`` keep for backward: storage, bytes, operation, and its name there.
+        """Return what the new operations behind ``tensor`` keep for backward: storage, bytes, operation, and its name
+        there.
 
         Read from the nodes of the graph. Hooks on saved tensors would change what programs do.
         """
@@ -175,7 +177,7 @@ class Stores:
         return found
 
     def _nodes(self, tensor: Any, every: bool = False) -> Iterator[Any]:
-        """The nodes behind ``tensor``, up to those that were looked at, or every one."""
+        """Yield the nodes behind ``tensor``, up to those that were visited, or all."""
         try:
             waiting = [tensor.grad_fn]
         except RuntimeError:  # a view whose base was written has no way back
@@ -190,26 +192,26 @@ class Stores:
             yield node
 
     def leaves(self, tensor: Any) -> list[Any]:
-        """The leaves that backward from ``tensor`` leaves a gradient at."""
+        """Return the leaves that backward from ``tensor`` leaves a gradient at."""
         if tensor.requires_grad and tensor.is_leaf:
             return [tensor]
         nodes = self._nodes(tensor, every=True)
         return [node.variable for node in nodes if type(node).__name__ == "AccumulateGrad"]
 
     def convolutions(self, tensor: Any) -> list[list[bool]]:
-        """Which gradients each convolution behind ``tensor`` is asked for, in the order of backward."""
+        """Return which gradients each convolution behind ``tensor`` is asked for, in the order of backward."""
         found = [node for node in self._nodes(tensor, every=True) if type(node).__name__ == "ConvolutionBackward0"]
         found.sort(key=lambda node: -node._sequence_nr())
         return [[parent is not None for parent, _ in node.next_functions] for node in found]
 
 
 def numbers(values: list[Any]) -> list[Any]:
-    """Numbers as JSON takes them."""
+    """Return numbers as JSON takes them."""
     return [str(value) if isinstance(value, complex) else value for value in values]
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The tensors in arguments or results, in their order."""
+    """Yield the tensors in arguments or results, in order."""
     if hasattr(value, "untyped_storage"):
         yield value
     elif isinstance(value, dict):
@@ -220,7 +222,7 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def encoded(value: Any, slot: Callable[[Any], int]) -> Any:
-    """An argument as JSON. slot: the place of a tensor among the inputs."""
+    """Return an argument as JSON. slot: the place of a tensor among the inputs."""
     match value:
         case bool() | int() | float() | None:
             return value
@@ -242,7 +244,8 @@ def encoded(value: Any, slot: Callable[[Any], int]) -> Any:
 def touched(
     torch: Any, name: str, args: Sequence[Any], named: Mapping[str, Any], layout: TensorLayout
 ) -> npt.NDArray[np.int64] | None:
-    """The cells that a call in place is about to write, one for each element written; ``None`` for the whole tensor."""
+    """Return the cells that a call in place is about to write, one for each element written; ``None`` for the whole
+    tensor."""
     tensor = args[0]
     if name == "__setitem__":
         cells = torch.from_numpy(layout.cells()).view(layout.shape)

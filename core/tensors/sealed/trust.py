@@ -55,8 +55,8 @@ def decide(source: str, site: Site, *, linked: str = "", approved: str = "") -> 
     Args:
         source: The code.
         site: Where it would run.
-        linked: What a link brought in its place, empty without a link.
-        approved: What the user has selected Run for.
+        linked: Code that a link contains, empty without a link.
+        approved: Code for which the user selected Run.
     """
     if site.sealed and site.why:
         return Decision("refuse", site.why)

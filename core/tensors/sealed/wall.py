@@ -89,7 +89,7 @@ class _Names:
             self.modules.update(_bound(node))
 
     def faults(self, node: ast.AST) -> Iterator[WallRefusal]:
-        """Yield why ``node`` is refused."""
+        """Yield why ``node`` is rejected."""
         kind = type(node).__name__
         if kind not in _SYNTAX and not isinstance(node, _PARTS):
             yield WallRefusal("name", _WORDS.get(kind, kind))
@@ -118,7 +118,7 @@ class _Names:
                 pass
 
     def module_of(self, node: ast.AST) -> str:
-        """The module that an expression such as ``torch.nn`` stands for, or an empty text."""
+        """Return the module that an expression such as ``torch.nn`` stands for, or an empty text."""
         match node:
             case ast.Name(id=name):
                 return self.modules.get(name, "")
@@ -157,7 +157,7 @@ def _import_faults(path: str) -> Iterator[WallRefusal]:
 
 
 def _name_faults(path: str, name: str) -> Iterator[WallRefusal]:
-    """Yield why a name of a module is refused. One that the module lacks is left to Python's own error."""
+    """Yield why a name of a module is rejected. One that the module lacks is left to Python's own error."""
     if f"{path}.{name}" in MODULES or name in MODULES[path]:
         return
     module = sys.modules.get(path)

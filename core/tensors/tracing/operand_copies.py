@@ -27,7 +27,8 @@ class OperandCopy:
 
 
 def operand_copies(left: TensorLayout, right: TensorLayout) -> tuple[OperandCopy, ...]:
-    """The operands of ``left @ right`` that are copied to have one batch dimension; none where torch stacks rows."""
+    """Return the operands of ``left @ right`` that are copied to have one batch dimension; none where torch stacks
+    rows."""
     if left.rank < 2 or right.rank < 2 or min(left.rank, right.rank) == 2:
         return ()
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])

@@ -14,7 +14,7 @@ _CASTS = ("to", "type_as", "contiguous", *SHORT_CASTS)
 
 
 def view_verdict(step: TraceStep, inputs: Sequence[TraceStep]) -> ViewVerdict | None:
-    """What the layout algebra says of an operation that regroups dimensions, ``None`` for any other."""
+    """Return what the layout algebra says of an operation that regroups dimensions, ``None`` for any other."""
     if step.kind == "write" or step.operation not in _REGROUPING or not inputs or step.dtype != inputs[0].dtype:
         return None
     return explain_view(inputs[0].layout, step.layout.shape)
@@ -70,8 +70,8 @@ def _cast_reason(step: TraceStep, tried: TraceStep) -> str:
 
 
 def fixes(text: str, step: TraceStep, tried: TraceStep) -> tuple[Remedy, ...]:
-    """Expressions that work instead of a refused ``.view(…)``, those that copy least first; at the end one that gives
-    the elements in the order of memory, where that differs."""
+    """Return expressions that work instead of a rejected ``.view(…)``, those that copy least first; at the end one that
+    gives the elements in the order of memory, where that differs."""
     verdict, arguments = step.verdict, step.source.removeprefix(".view")
     line = sum(len(line) + 1 for line in text.split("\n")[: step.line - 1])
     start = text.find(step.expression, line)

@@ -36,7 +36,7 @@ _MEANINGS = {
 
 
 def error_reason(steps: Sequence[TraceStep]) -> str:
-    """Why torch refuses the last step by its error, as the end of a sentence; empty where that says it all."""
+    """Return why torch rejects the last step by its error, as the end of a sentence; empty if that says it all."""
     *before, refused = steps
     error = refused.error_message
     if "backward through the graph a second time" in error:

@@ -42,7 +42,7 @@ _TENSOR = (
 def trace_of(
     events: Sequence[Event], text: str, asked: Sequence[Asked] = (), notes: Sequence[str] = (), stopped: str = ""
 ) -> Trace:
-    """The trace of a program from the events that its process reported, in their order.
+    """Return the trace of a program from the events that its process reported, in their order.
 
     stopped: why it did not end by itself, a sentence. Raises ``ValueError`` for events that are none of the recorder's.
     """
@@ -142,11 +142,11 @@ class _Report:
     # -------------------------------------------------------------------------------------------------- steps
 
     def _steps(self, rows: Any) -> tuple[int, ...]:
-        """The steps of rows. Raises ``KeyError`` for one that was not reported."""
+        """Return the steps of rows. Raises ``KeyError`` for one that was not reported."""
         return tuple(self.number[row] for row in rows)
 
     def _row(self, event: Event) -> None:
-        """Add a step: of a tensor that a call gave or wrote, or of a call that torch refused."""
+        """Add a step: of a tensor that a call gave or wrote, or of a call that torch rejected."""
         row: CallRow = _checked(CallRow).validate_python(event)
         for layout in (row.layout, *(piece.layout for piece in row.pieces)):
             sizes = (*layout.shape, *layout.stride, layout.offset)

@@ -30,9 +30,9 @@ def script(
     stride: Sequence[int] | None = None,
     given: Mapping[str, str] | None = None,
 ) -> str:
-    """``source`` with its imports, and what stands for names that it does not define.
+    """Return ``source`` as a script, with its imports and with values for names that it does not define.
 
-    Raises `ExpressionError` for a start or a value that is none.
+    Raises `ExpressionError` for an invalid start tensor or value.
     """
     text = readable(source)
     names = names_in(text, shape)

@@ -29,7 +29,10 @@ class Block(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """What a line said. text: what was asked; value: the answer; holds: of ``assert``, ``None`` for what is shown."""
+    """A line's result that is not a tensor.
+
+    text: the expression. value: its value. holds: whether an ``assert`` holds, ``None`` for other lines.
+    """
 
     line: int
     text: str
@@ -38,7 +41,7 @@ class Fact(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
+    """One of the tensors that split, chunk, or unbind returned; all share the storage of their step."""
 
     layout: TensorLayout
     is_contiguous: bool
@@ -47,9 +50,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An expression that works instead of a refused one.
+    """An expression that works instead of a rejected one.
 
-    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies. reorders:
+    instead: what replaces the rejected step. source: the whole new text. bytes: what the replacement copies. reorders:
     whether it gives the elements in another order.
     """
 
@@ -174,14 +177,12 @@ class TraceStep(CallRow):
 
     number: of the step; storage: by first appearance, 0 is that of x. bytes_allocated: new storage this step keeps; 0
     for everything but copies and the start. bytes_total: all that the steps after the start have allocated up to here.
-    name: the name bound to its tensor, empty for none. names: what stands for tensors once it is done, and for those
-    of which steps.
-    verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
-    (ravel copies whatever is not contiguous, even where a view would work).
-    error_type, error_message: torch's own, when refused.
-    reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
-    fixes: expressions that work instead, those that copy least first.
-    times: how many iterations of a loop, all alike, the step stands for.
+    name: the name bound to its tensor, empty for none. names: what stands for tensors once it is done, and for those of
+    which steps. verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other
+    operations (ravel copies whatever is not contiguous, even where a view would work). error_type, error_message:
+    torch's own, when rejected. reason: why it is a view, a copy or rejected, as the end of a sentence; empty if the
+    error says it all. fixes: expressions that work instead, those that copy least first. times: how many iterations of
+    a loop, all alike, the step stands for.
     """
 
     number: int = 0
@@ -204,7 +205,7 @@ class TraceStep(CallRow):
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A line that is not run: its number from 1, its text, and what is said of it."""
+    """A line that was not run: its number from 1, its text, and the reason."""
 
     line: int
     text: str
@@ -212,22 +213,22 @@ class Unread:
 
 
 def origin(steps: Sequence[TraceStep], step: TraceStep) -> int:
-    """The step that made this very tensor, which names, writes and operations with nothing to do hand on."""
+    """Return the step that made this very tensor, which names, writes and operations with nothing to do hand on."""
     while step.kind == "write" or (step.kind == "same" and step.operation != "piece"):
         step = steps[step.inputs[0]]
     return step.number
 
 
 def is_old(steps: Sequence[TraceStep], step: TraceStep, at: int) -> bool:
-    """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
+    """Return whether the tensor of ``step`` had a name that by step ``at`` means another tensor."""
     return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
 
 
 def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None) -> str:
-    """What to call the tensor of ``step`` once step ``at`` was done, by default at the end.
+    """Return a label for the tensor of ``step`` after step ``at``, by default at the end.
 
-    Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
-    where several tensors of that name are old. Without a name, the expression that made it.
+    It is its name, or another name that still means it, or else ``old y``, with the line that made it if several
+    tensors of that name are old. A tensor without a name has the expression that made it.
     """
     end = len(steps) - 1 if at is None else at
     names = names_of(steps, step, end)
@@ -248,7 +249,7 @@ def label_of(steps: Sequence[TraceStep], step: TraceStep, at: int | None = None)
 
 
 def names_of(steps: Sequence[TraceStep], step: TraceStep, at: int) -> list[str]:
-    """The names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
+    """Return the names that stood for the tensor of ``step`` once step ``at`` was done; its own first."""
     number = origin(steps, step)
     names = steps[min(at, len(steps) - 1)].names
     found = [name for name, now in names.items() if now < len(steps) and origin(steps, steps[now]) == number]
@@ -288,7 +289,7 @@ class Trace:
         return len(self.steps)
 
     def label(self, step: TraceStep, at: int | None = None) -> str:
-        """What to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
+        """Return what to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
         return label_of(self.steps, step, at)
 
     @property
@@ -297,16 +298,17 @@ class Trace:
 
     @property
     def refusal(self) -> TraceStep | None:
-        """The step torch refused, if any; it is then the last."""
+        """The step torch rejected, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
 
     @property
     def starts_with_x(self) -> bool:
-        """Whether the program reads x before it makes one of its own."""
+        """Whether the program reads x before it assigns x."""
         return self.steps[0].storage >= 0
 
     def made_by(self, step: TraceStep) -> dict[int, int]:
-        """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
+        """Return the bytes of each storage that ``step`` allocated, those of several results that later steps pick
+        among them."""
         pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
         return {item.storage: item.bytes_allocated for item in (step, *pieces) if item.bytes_allocated}
 

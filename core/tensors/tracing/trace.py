@@ -24,7 +24,7 @@ ELEMENT_DTYPES = ("float32", "int64", "bfloat16", "float64", "float16", "int32",
 
 
 def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> TensorLayout:
-    """The layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
+    """Return the layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
 
     Raises `ExpressionError` beyond the caps of core.limits, and for strides that do not match the shape.
     """
@@ -80,7 +80,7 @@ def trace(
     dtype: str = "int64",
     given: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Like `follow`, but raises `ExpressionError` where the program ends before its last line."""
+    """Return the trace of `follow`, but raise `ExpressionError` if the program ends before its last line."""
     result = follow(source, shape, stride, dtype, given)
     if result.unread is not None:
         raise ExpressionError(result.unread.why)
@@ -88,7 +88,7 @@ def trace(
 
 
 def run_program(source: str) -> tuple[Sequence[Event], str]:
-    """The events that a program's run reports, and why it did not end by itself; empty where it did.
+    """Return the events that a program's run reports, and why it did not end by itself; empty if it did.
 
     Whoever takes code from users or links asks `core.tensors.sealed.trust.decide` first: without a seal this runs it.
     """

@@ -19,7 +19,8 @@ _DRAWN, _FURTHEST = 600, 2.0
 
 
 def drawn_rows(days: Array) -> npt.NDArray[np.intp]:
-    """Rows enough for the picture: the first and the last of equal stretches of time, so that gaps keep their ends."""
+    """Return rows enough for the picture: the first and the last of equal stretches of time, so that gaps keep their
+    ends."""
     if len(days) <= _DRAWN:
         return np.arange(len(days))
     bins = np.floor((days - days[0]) / (days[-1] - days[0]) * (_DRAWN // 2))
@@ -28,7 +29,7 @@ def drawn_rows(days: Array) -> npt.NDArray[np.intp]:
 
 
 def tokens_over_days(p: JobProgress, palette: Palette) -> Figure:
-    """Tokens over days: the plan's P10 to P90, its middle, what was logged, and where it leads."""
+    """Return a chart of tokens over days: the plan's P10–P90 and median, the log, and its projection."""
     scale = scale_for("tokens", p.goal)
     goal, plan = p.goal / scale.size, p.planned
     ends = [min(end, _FURTHEST * max(plan.high, p.day)) for end in p.ends]

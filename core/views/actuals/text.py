@@ -21,7 +21,7 @@ _MONTH, _LONGEST_EXAMPLE = 30.0, 5000.0
 
 
 def verdict(p: JobProgress) -> list[Message]:
-    """Return how far the job is, how that compares with the plan's range, when it ends, and whether within the
+    """Return the progress of the job, compared with the plan's range, its projected end, and whether it meets the
     deadline."""
     said = [
         message("actuals.all", goal=p.goal, day=p.day)
@@ -49,7 +49,7 @@ def _steps_against_plan(p: JobProgress) -> Message:
 
 
 def _on(p: JobProgress, day: float) -> Message:
-    """A day of the job, with its date where moments were logged."""
+    """Return a day of the job, with its date where moments were logged."""
     seconds = p.log.began + 86400 * (day - p.lead)
     if not seconds < _LAST_DAY:  # unknown, or beyond any calendar
         return message("actuals.day", day=day)
@@ -77,7 +77,7 @@ _ENDINGS = {
 
 
 def _against_deadline(p: JobProgress) -> list[Message]:
-    """Whether the deadline is met; nothing where there is none."""
+    """Return whether the deadline is met; nothing if there is none."""
     if math.isnan(p.deadline):
         return []
     early, late = (end - p.deadline for end in p.ends)
@@ -117,7 +117,7 @@ def headings() -> tuple[Message, ...]:
 
 
 def changed(p: JobProgress) -> list[tuple[str, ...]]:
-    """Return speeds compared with those of the plan, and days lost."""
+    """Return the table of speeds compared with the plan, and of days lost."""
     steps, whole = p.goal / p.steps_days, p.goal / p.planned.mid
     of_wall, by_steps = p.log.clock == "wall", len(p.log.rates) > 0
     planned = whole if of_wall and not by_steps else steps
@@ -190,7 +190,7 @@ def read(p: JobProgress) -> list[Message]:
 
 
 def own(p: JobProgress) -> Message:
-    """Return the job as a custom run, in words; else why it is none yet."""
+    """Return the job as a custom run, in words, or the reason why it is not one yet."""
     if p.log.clock != "wall":
         return message("actuals.custom.no_stops")
     if p.why:
@@ -201,7 +201,7 @@ def own(p: JobProgress) -> Message:
 
 
 def with_own_run(p: JobProgress, before: str) -> str:
-    """Return the text of the custom runs with the job among them; as it was where it is already, or is none."""
+    """Return the text of the custom runs with the job added; unchanged if it is already there or is not a valid run."""
     line = own_run_text(p.own) if p.own else ""
     lines = [*before.splitlines(), line] if line and line not in before.splitlines() else before.splitlines()
     return "\n".join(filter(None, lines))

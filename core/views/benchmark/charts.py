@@ -95,10 +95,7 @@ def rates_caption(bars: Sequence[Bar]) -> Message:
 
 
 def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
-    """Horizontal bars of achieved rates with their P10–P90 spread, and a tick at the dense datasheet peak.
-
-    A dtype without a rate says why in its row. Where the peak of one is known and another's not, that row says so.
-    """
+    """Return a bar chart of measured rates with P10–P90, and a tick at the dense datasheet peak."""
     done = [(y, bar.point) for y, bar in enumerate(bars) if bar.point]
     peaks = [(y, bar) for y, bar in enumerate(bars) if not math.isnan(bar.peak)]
     top = max([*(p.p90_rate for _, p in done), *(bar.peak for _, bar in peaks)], default=1e9)
@@ -151,7 +148,7 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
 
 
 def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, some: bool) -> list[Figure]:
-    """The texts of one row: the rate (or why there is none) at the bar's end, and the peak under its tick.
+    """Return the texts of one row: the rate (or why there is none) at the bar's end, and the peak under its tick.
 
     some: whether another row's peak is known, so that an unknown one must be said here.
     """
@@ -174,9 +171,9 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
 
 
 def curves(record: Record, palette: Palette) -> Figure:
-    """Rate over size for each dtype, on log axes, with its spread; each line carries its name at its right end.
+    """Return a chart of matmul rate over size for each dtype, on log axes, with P10–P90 and the name at the right end.
 
-    A size that no tile divides is a cross beside its line.
+    A size that no tile divides is a cross next to its line.
     """
     lines = [(dtype, result) for dtype in record.programme.dtypes if (result := squares(record.points, dtype))]
     data: list[Figure] = []
@@ -234,7 +231,7 @@ def _curve(points: Sequence[Point], mode: str, symbol: str, palette: Palette) ->
 
 
 def _line_ends(palette: Palette, ends: Sequence[tuple[str, float]], room: float) -> list[Figure]:
-    """The name of each line at its end, moved apart where lines end close together."""
+    """Return the name of each line at its end, moved apart where lines end close together."""
     place = {"x": 1, "xref": "paper", "xshift": 10, "xanchor": "left"}
     font = {"family": MONO, "size": 12, "color": palette.text}
     notes = [label(palette, f"<b>{dtype}</b>", y=math.log10(rate), font=font, **place) for dtype, rate in ends]
@@ -243,7 +240,7 @@ def _line_ends(palette: Palette, ends: Sequence[tuple[str, float]], room: float)
 
 
 def bandwidths(record: Record, palette: Palette) -> Figure:
-    """Bandwidth of a copy over its size, caches visible as steps; the datasheet's bandwidth dashed."""
+    """Return a chart of copy bandwidth over size, with caches as steps and the datasheet's bandwidth dashed."""
     points = sorted(points_of(record, "memory"), key=lambda p: p.bytes)
     sheet = datasheet_of(record).bandwidth
     known = [] if math.isnan(sheet) else [sheet]

@@ -23,7 +23,7 @@ _PLOT = 379.0
 
 
 def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure:
-    """Points on the measured roofline; sheet: the datasheet's, dashed where it is known."""
+    """Return a chart of the measured points and roofline. sheet: the datasheet's roofline, dashed."""
     points = placed_points(record, roof)
     at = [p.flop / p.bytes for p in points]
     low, high = min([*at, roof.ridge / 100]) / 2, max([*at, roof.ridge * 10]) * 2
@@ -75,7 +75,7 @@ def _dots(points: Sequence[Point], symbol: str, colour: str, palette: Palette) -
 
 
 def _names(palette: Palette, points: Sequence[Point], px_per_decade: float) -> list[Figure]:
-    """The name of each dtype and back end beside its fastest dot."""
+    """Return the name of each dtype and back end beside its fastest dot."""
     best = {p.item.name: p for p in sorted(points, key=lambda p: p.rate)}
     notes = [
         label(palette, as_typed(name), x=math.log10(p.flop / p.bytes), y=math.log10(p.rate), xanchor="left", xshift=10)

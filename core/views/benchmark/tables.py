@@ -31,12 +31,12 @@ from core.wording import format_value, percent
 
 
 def rate_text(rate: float, dtype: str = "") -> str:
-    """A rate to three digits: 790 TFLOP/s, of int8 790 TOP/s."""
+    """Return a rate to three digits: 790 TFLOP/s, of int8 790 TOP/s."""
     return format_quantity(rate, rate_kind(dtype), 3)
 
 
 def bandwidth_text(rate: float) -> str:
-    """A bandwidth to three digits: 3.91 TB/s."""
+    """Return a bandwidth to three digits: 3.91 TB/s."""
     return format_quantity(rate, "bytes_per_s", 3)
 
 
@@ -47,7 +47,7 @@ def _error_text(point: Point) -> str:
 
 
 def _used(columns: Mapping[Message, Sequence[str]]) -> Table:
-    """The columns that have a value."""
+    """Return the columns that have a value."""
     return table_of({heading: [cell or "–" for cell in cells] for heading, cells in columns.items() if any(cells)})
 
 
@@ -87,7 +87,7 @@ def _share_text(record: Record, p: Point) -> str:
 
 
 def _relative_text(p: Point, base: Point | None) -> str:
-    """How fast a dtype is relative to fp32, where the runs of both agree well enough to say so."""
+    """Return how fast a dtype is relative to fp32, where the runs of both agree well enough to say so."""
     if base is None or (p is not base and (is_spread(p) or is_spread(base))):
         return message("measure.table.unknown")
     return format_value(p.rate / base.rate, "factor")
@@ -132,7 +132,7 @@ def missing_table(record: Record, kind: Kind) -> Table:
 
 
 def kernel_notes(record: Record, kind: Kind) -> dict[str, str]:
-    """Return by name what is to be known of the kernels of a kind."""
+    """Return the notes on kernels of a kind, by name."""
     return {p.item.name: p.note for p in record.points if p.item.kind == kind and p.note}
 
 
@@ -145,7 +145,7 @@ _PLAN_RATES: dict[RateName, str] = {
 
 
 def plan_table(found: MeasuredRates) -> Table:
-    """Return the rates that a plan can use and what they are of, or why there is none."""
+    """Return the rates that a plan can use and their basis, or the reason why there is none."""
     headings = (
         message("measure.plan.heading.rate"),
         message("measure.plan.heading.measured"),

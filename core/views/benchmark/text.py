@@ -126,7 +126,7 @@ _LISTED = 6
 
 
 def ended_text(record: Record, items: Sequence[Item]) -> tuple[Literal["note", "error"], list[Message]] | None:
-    """Return how a measurement ended that did not finish, and what is left of it; None for any other."""
+    """Return how an incomplete measurement ended, and which results remain; None for a complete one."""
     if record.stage not in ("cancelled", "failed"):
         return None
     done = {outcome.item.key for outcome in record.outcomes}
@@ -231,7 +231,7 @@ def notices(record: Record) -> list[Message]:
 
 
 def takeaway(record: Record, kind: Kind) -> list[Message]:
-    """Return the finding of a kind; empty if nothing of it was measured."""
+    """Return the finding of a kind of items; empty if none of them was measured."""
     points = points_of(record, kind)
     if kind == "matmul":
         return [answer(record)[0]] if best_squares(record) else []
@@ -281,7 +281,7 @@ def _layer(record: Record, points: Sequence[Point]) -> list[Message]:
 
 
 def roofline_text(record: Record, roof: Roof, sheet: Roof) -> Message:
-    """Return where memory is the limit, as measured and by the datasheet."""
+    """Return the ridge point, as measured and by the datasheet."""
     return pick_message(
         "measure.roofline" if math.isnan(sheet.ridge) else "measure.roofline_sheet",
         device=subject(record),
@@ -310,7 +310,7 @@ def method_notes(kind: DeviceKind, record: Record | None) -> list[Message]:
 
 
 def _conditions(record: Record) -> list[Message]:
-    """Clock, temperature, and power while the matmuls ran."""
+    """Return clock, temperature, and power while the matmuls ran."""
     points, result = points_of(record, "matmul"), list[Message]()
     states = [state for p in points for state in (p.before, p.after)]
     if clocks := [each for state in states if (each := state.clock_mhz) is not None]:

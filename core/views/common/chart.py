@@ -25,7 +25,7 @@ _APART = 4
 
 
 def axis(palette: Palette, title: str, **options: Any) -> dict[str, Any]:
-    """One axis: ``title`` with its unit, quiet grid, ticks in the product's type. ``options`` override."""
+    """Return one axis: ``title`` with its unit, quiet grid, ticks in the product's type. ``options`` override."""
     return {
         "title": {"text": title, "font": {"family": SANS, "size": 13, "color": palette.muted}, "standoff": 8},
         "tickfont": {"family": MONO, "size": 12, "color": palette.muted},
@@ -38,12 +38,12 @@ def axis(palette: Palette, title: str, **options: Any) -> dict[str, Any]:
 
 
 def log_axis(palette: Palette, title: str, low: float, high: float, **options: Any) -> dict[str, Any]:
-    """A logarithmic axis from ``low`` to ``high``."""
+    """Return a logarithmic axis from ``low`` to ``high``."""
     return axis(palette, title, type="log", range=[math.log10(low), math.log10(high)], **options)
 
 
 def layout(palette: Palette, *, height: int, **options: Any) -> dict[str, Any]:
-    """The base layout of a figure ``height`` pixels tall. ``options`` override."""
+    """Return the base layout of a figure ``height`` pixels tall. ``options`` override."""
     return {
         "template": {"layout": {}},
         "height": height,
@@ -63,25 +63,25 @@ def layout(palette: Palette, *, height: int, **options: Any) -> dict[str, Any]:
 
 
 def figure(palette: Palette, data: Sequence[Figure], *, height: int, **options: Any) -> Figure:
-    """Traces on the base layout. ``options`` are of the layout."""
+    """Return traces on the base layout. ``options`` are of the layout."""
     return {"data": data, "layout": layout(palette, height=height, **options)}
 
 
 def label(palette: Palette, text: str, colour: Any = "", size: Any = 12, **options: Any) -> Figure:
-    """A text annotation without arrow, for labelling data directly instead of by legend. colour: that of text unless
-    given; size: in pixels."""
+    """Return a text annotation without arrow, for labelling data directly instead of by legend. color: that of text
+    unless given; size: in pixels."""
     font = {"family": SANS, "size": size, "color": colour or palette.text}
     return {"text": text, "showarrow": False, "font": font, **options}
 
 
 def legend_above(y: float = 1.0) -> Figure:
-    """A legend in one line over the picture."""
+    """Return a legend in one line over the picture."""
     place = {"orientation": "h", "x": 0, "y": y, "yanchor": "bottom", "traceorder": "normal"}
     return {**place, "font": {"family": SANS, "size": 12}}
 
 
 def over(palette: Palette, text: str, up: int, **options: Any) -> Figure:
-    """A text over the picture's left edge. up: pixels. ``options``: as of `label`."""
+    """Return a text over the picture's left edge. up: pixels. ``options``: as of `label`."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
     return label(palette, text, **place, yshift=up, **options)
 
@@ -89,7 +89,7 @@ def over(palette: Palette, text: str, up: int, **options: Any) -> Figure:
 def whiskers(
     low: Iterable[float], middle: Iterable[float], high: Iterable[float], colour: str, *, thickness: float, width: int
 ) -> Figure:
-    """The error bars of values at ``middle``."""
+    """Return the error bars of values at ``middle``."""
     return {
         "type": "data",
         "symmetric": False,
@@ -102,12 +102,12 @@ def whiskers(
 
 
 def marks(mode: str, x: Iterable[Any], y: Iterable[Any], hover: str | Sequence[str], **options: Any) -> Figure:
-    """Points or a line. hover: what a mouse is told: a template for all, a text for each, or nothing."""
+    """Return points or a line. hover: one template for all, one text per point, or nothing."""
     return {"type": "scatter", "mode": mode, "x": x, "y": y, **_hover(hover), **options}
 
 
 def lying_bars(x: Iterable[Any], y: Iterable[Any], hover: str | Sequence[str], **options: Any) -> Figure:
-    """Bars as long as ``x``, from left to right, in the rows ``y``. hover: as of `marks`."""
+    """Return bars as long as ``x``, from left to right, in the rows ``y``. hover: as of `marks`."""
     return {"type": "bar", "orientation": "h", "x": x, "y": y, **_hover(hover), **options}
 
 
@@ -120,37 +120,37 @@ def _hover(hover: str | Sequence[str]) -> Figure:
 
 
 def rule(line: Figure, *, x: Any = None, y: Any = None, **options: Any) -> Figure:
-    """A line over the whole picture, upright at ``x`` or level at ``y``."""
+    """Return a line over the whole picture, upright at ``x`` or level at ``y``."""
     at, along, place = ("x", "y", x) if y is None else ("y", "x", y)
     ends = {f"{at}0": place, f"{at}1": place, f"{along}0": 0, f"{along}1": 1, f"{along}ref": "paper"}
     return {"type": "line", **ends, "line": line, **options}
 
 
 def band(low: float, high: float, colour: str, **options: Any) -> Figure:
-    """A rectangle behind the picture from ``low`` to ``high``, as high as it."""
+    """Return a rectangle behind the picture from ``low`` to ``high``, as high as it."""
     ends = {"x0": low, "x1": high, "yref": "paper", "y0": 0, "y1": 1}
     return {"type": "rect", **ends, "fillcolor": colour, "line": {"width": 0}, "layer": "below", **options}
 
 
 def round_ticks(low: float, high: float, digits: Sequence[int] = (1, 2, 5), **options: Any) -> Figure:
-    """Range and ticks of a logarithmic axis: these digits times powers of ten."""
+    """Return the range and ticks of a logarithmic axis: these digits times powers of ten."""
     at = [digit * 10.0**k for k in range(-6, 9) for digit in digits if low <= digit * 10.0**k <= high]
     reach, texts = [math.log10(low), math.log10(high)], [significant(tick, 3) for tick in at]
     return {"type": "log", "range": reach, "tickvals": at, "ticktext": texts}
 
 
 def colored(words: Iterable[tuple[str, str]]) -> str:
-    """Words, each in its color, in one line."""
+    """Return words, each in its color, in one line."""
     return " · ".join(f"<b style='color:{color}'>{word}</b>" for word, color in words)
 
 
 def power(base: int, exponent: int) -> str:
-    """Such as 10⁻³ at a tick."""
+    """Return a power of ten for a tick, such as 10⁻³."""
     return f"{base}<sup>{exponent}</sup>".replace("-", "−")
 
 
 def as_typed(text: str) -> str:
-    """``text`` of a visitor's or of a file for a figure, where a tag would be one: with none in it."""
+    """Return ``text`` of a user or a file for a figure, with tags escaped."""
     return html.escape(text, quote=False)
 
 
@@ -159,14 +159,14 @@ NAMED_ROW = 42
 
 
 def rows_axis(palette: Palette, at: Iterable[Any], texts: Sequence[str], size: int = 13, **options: Any) -> Figure:
-    """The axis of lying bars: the name of each row. ``options`` override."""
+    """Return the axis of lying bars: the name of each row. ``options`` override."""
     font = {"family": SANS, "size": size, "color": palette.text}
     base = {"tickvals": at, "ticktext": texts, "tickfont": font, "showgrid": False, "ticksuffix": "  "}
     return axis(palette, "", **base | options)
 
 
 def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> Figure:
-    """The same, each name with its figure on a second line."""
+    """Return the same, each name with its figure on a second line."""
     ticks = [
         f"{name}<br><span style='font-family:{MONO};font-size:12px'>{text}</span>"
         for name, text in zip(names, texts, strict=True)
@@ -175,7 +175,8 @@ def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> 
 
 
 def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Middles nearest to ``wanted`` (least squares) at which labels of these ``widths`` stand side by side."""
+    """Return the label positions nearest to ``wanted`` (least squares) at which labels of these ``widths`` do not
+    overlap."""
     offsets = [0.0]
     for left, right in pairwise(widths):
         offsets.append(offsets[-1] + (left + right) / 2 + _APART)
@@ -190,8 +191,10 @@ def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
 
 
 def part_labels(notes: Iterable[Figure], pixels: float, line: float) -> None:
-    """Move labels beside the data up and down until they touch no more. pixels: of one unit of their axis, which is a
-    power of ten where that is logarithmic. line: height of a label in pixels."""
+    """Move labels next to the data up and down until they do not overlap.
+
+    pixels: pixels per unit of their axis, or per power of ten on a logarithmic one. line: height of a label in pixels.
+    """
     ordered = sorted(notes, key=lambda note: note["y"])
     wanted = [note["y"] * pixels for note in ordered]
     for note, want, place in zip(ordered, wanted, apart(wanted, [line] * len(wanted)), strict=True):

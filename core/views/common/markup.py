@@ -28,9 +28,10 @@ _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 
 def rich(text: str) -> str:
-    """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
+    """Return our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode
+    superscripts.
 
-    All else is escaped, and what stands in code is left as it is.
+    Everything else is escaped, and code is not changed.
     """
     return (_rich if len(text) <= limit("spec_chars") else _rich.__wrapped__)(text)
 
@@ -45,12 +46,12 @@ def _rich(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """``text`` as safe HTML where it may quote a visitor: only `` `code` `` outside “quotation marks” is markup."""
+    """Return ``text`` that may quote a user as safe HTML: only `` `code` `` outside “quotation marks” is markup."""
     return around_quotation(text, _coded)
 
 
 def around_quotation(text: str, marked: Callable[[str], str]) -> str:
-    """All from the first “ to the last ” as it was typed, and the text around it as ``marked`` makes it."""
+    """Return all from the first “ to the last ” as entered, and the text around it as ``marked`` makes it."""
     before, opening, rest = text.partition("“")
     quoted, closing, after = rest.rpartition("”")
     if not closing:
@@ -64,22 +65,22 @@ def _coded(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """Text and code by turns, text first and last, each as safe HTML."""
+    """Return text and code by turns, text first and last, each as safe HTML."""
     return [safe_text(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
 
 
 def remarked(text: str, remark: str = "") -> str:
-    """Our markup as a cell of a table, with a quieter ``remark`` under it."""
+    """Return our markup as a cell of a table, with a quieter ``remark`` under it."""
     return rich(text) + (f"<small>{rich(remark)}</small>" if remark else "")
 
 
 def typed(text: str, remark: str = "") -> str:
-    """The same of what a visitor typed, with no markup in it."""
+    """Return a text that a user entered as a table cell, without markup, with a quieter ``remark``."""
     return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
 
 
 def safe_text(text: str) -> str:
-    """``text`` as HTML that says just that, with real superscripts and units that stay with their numbers."""
+    """Return ``text`` as HTML that says just that, with real superscripts and units that stay with their numbers."""
     # Half of a surrogate pair, which JSON can spell, cannot be sent.
     sent = _TURNS.sub("", text).encode("utf-8", "replace").decode("utf-8")
     safe = _UNIT_GAP.sub("\u00a0", html.escape(sent, quote=False))
@@ -87,14 +88,14 @@ def safe_text(text: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """``text`` as Markdown that says just that on one line, with no link, picture, formula or directive in it.
+    """Return ``text`` as Markdown that shows the same text on one line, without links, pictures, formulas, or
+    directives.
 
-    An escape ends with the reading of marks: addresses and the like are found in what is left. They are parted by word
-    joiners, which nobody sees.
+    Escapes do not stop addresses from becoming links, so invisible word joiners separate their parts.
     """
     return isolated(_MARKS.sub(r"\1\\\2", unlinked(" ".join(text.split()))))
 
 
 def unlinked(text: str) -> str:
-    """Markdown without an address or a mention that a reader of plain text would make a link of."""
+    """Return Markdown without an address or a mention that a reader of plain text would make a link of."""
     return _READ_AGAIN.sub("\u2060", text)

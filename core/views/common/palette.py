@@ -27,10 +27,10 @@ ROLES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """One theme's colours as CSS hex strings.
+    """One theme's colors as CSS hex strings.
 
-    The ten data roles come first. Compute-bound things wear ``fraction``'s blue and memory-bound things
-    ``gradients``' vermillion, on every page, through ``compute_bound`` and ``memory_bound``.
+    The ten data roles come first. Compute-bound things wear ``fraction``'s blue and memory-bound things ``gradients``'
+    vermillion, on every page, through ``compute_bound`` and ``memory_bound``.
     """
 
     parameters: str
@@ -58,13 +58,13 @@ class Palette:
         return self.gradients
 
     def role(self, name: str) -> str:
-        """The colour of the data role ``name``; raises ``KeyError`` for a name that is no role."""
+        """Return the color of the data role ``name``; raises ``KeyError`` for a name that is no role."""
         if name not in ROLES:
             raise KeyError(name)
         return str(getattr(self, name))
 
     def as_dict(self) -> dict[str, str]:
-        """Every colour by name."""
+        """Return every color by name."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -106,19 +106,19 @@ DARK = Palette(
 
 
 def _linear(colour: str) -> list[float]:
-    """Red, green and blue of ``#rrggbb`` in proportion to light."""
+    """Return red, green and blue of ``#rrggbb`` in proportion to light."""
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
 
 
 def relative_luminance(colour: str) -> float:
-    """WCAG relative luminance of ``#rrggbb``, 0 (black) to 1 (white). Source: WCAG 2.2, relative luminance."""
+    """Return WCAG relative luminance of ``#rrggbb``, 0 (black) to 1 (white). Source: WCAG 2.2, relative luminance."""
     linear = _linear(colour)
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(first: str, second: str) -> float:
-    """WCAG contrast ratio of two ``#rrggbb`` colours, 1 to 21. Source: WCAG 2.2, contrast ratio."""
+    """Return WCAG contrast ratio of two ``#rrggbb`` colors, 1 to 21. Source: WCAG 2.2, contrast ratio."""
     high, low = sorted((relative_luminance(first), relative_luminance(second)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
@@ -128,10 +128,10 @@ SHADE_SPAN = 0.5
 
 
 def shade(palette: Palette, share: float) -> str:
-    """A colour that says how much, 0 to 1: from the background to blue, lightness changing evenly as one sees it.
+    """Return a color for a share from 0 to 1, from the background to blue, with perceptually even steps of lightness.
 
-    One hue whose lightness alone carries the order, so that no kind of colour blindness loses it. Mixed in Oklab.
-    Source: Ottosson 2020, A perceptual color space for image processing.
+    Lightness alone carries the order, so that color blindness does not hide it. Mixed in Oklab. Source: Ottosson 2020,
+    A perceptual color space for image processing.
     """
     start, end = _oklab(palette.background), _oklab(palette.fraction)
     at = SHADE_SPAN * min(max(share, 0.0), 1.0)

@@ -13,11 +13,11 @@ from core.wording import format_value, span
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One quantity that a page, a table, or a file shows.
+    """Quantity that a page, a table, or a file shows.
 
-    key: a name that does not change. value: of the middle, in the base unit of ``kind``; a text where it is no number.
-    pessimistic, optimistic: of its scenarios, NaN without any. note: what it rests on. formula: the name of the
-    formula that it was computed by; empty where it was entered.
+    key: a name that does not change. value: median in the base unit of ``kind``, or a text. pessimistic, optimistic:
+    values of its scenarios, NaN without a range. note: its basis. formula: name of the formula that computed it; empty
+    if entered.
     """
 
     key: str
@@ -40,7 +40,7 @@ class Row:
         return (self.label, *self._three(self._written), self.note)
 
     def range_cells(self, digits: int = 4) -> tuple[str, str]:
-        """Return the median and the range for a reader, the range empty where there is none. digits: of a single value;
+        """Return the median and the range for a reader, the range empty if there is none. digits: of a single value;
         three where it has a range."""
         worst, middle, best = self._three(self._written, digits)
         low, high = (best, worst) if self.pessimistic > self.optimistic else (worst, best)
@@ -51,11 +51,11 @@ class Row:
 
     @property
     def unit(self) -> str:
-        """The base unit of its value; empty where it has none."""
+        """The base unit of its value; empty if it has none."""
         return "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
 
     def raw(self) -> tuple[str, ...]:
-        """Return the row for a program: every number in full, in the unit named; empty where unknown or never."""
+        """Return the row for a program: every number in full, in the unit named; empty if unknown or never."""
         three = self._three(lambda value, _: repr(value) if math.isfinite(value) else "")
         return (self.label, *three, self.unit, self.note)
 

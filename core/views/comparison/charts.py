@@ -23,7 +23,7 @@ _SHARE = 0.46
 
 
 def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
-    """Days and dollars of every plan, side by side, from its low end to its high end, the first plan on top.
+    """Return the days and dollars of every plan, side by side, from its low end to its high end, the first plan on top.
 
     A thin line goes down from the end of the baseline's bar.
     """

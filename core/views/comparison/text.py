@@ -179,8 +179,8 @@ def doubt(plan: ComparedPlan) -> Message | str:
 
 
 def notices(plans: Sequence[ComparedPlan]) -> list[Message]:
-    """Return what is to be known of single plans: no result, an invalid layout, changed results, and accelerators
-    without a price or a published run."""
+    """Return notices about single plans: no result, an invalid layout, changed results, owned accelerators, or no
+    price."""
     said: list[Message] = []
     for plan in plans:
         if plan.answer is None:
@@ -207,7 +207,7 @@ def changed_text(plan: ComparedPlan) -> list[Message]:
 
 
 def in_short(plan: ComparedPlan) -> Message:
-    """Return what a plan comes to, in a few words."""
+    """Return a plan's result in a few words."""
     if plan.answer is None:
         return message("comparison.short.none")
     result = message("comparison.short", days=plan.answer.middle.days)

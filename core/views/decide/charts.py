@@ -66,7 +66,7 @@ def gantt(schedule: Schedule, limit_watts: float, palette: Palette) -> Figure:
 
 
 def gantt_alt(schedule: Schedule) -> Message:
-    """Return what the chart shows, for who does not see it."""
+    """Return the alternative text of the chart."""
     return message("decide.chart.alt", runs=[_said(schedule, run) for run in schedule.runs])
 
 
@@ -84,7 +84,7 @@ def _day(schedule: Schedule, at: float) -> str:
 
 
 def _moment(schedule: Schedule, at: float) -> str:
-    """A moment in days from the start, as plotly has dates."""
+    """Return a moment in days from the start, as plotly has dates."""
     return (datetime.combine(schedule.start, time()) + timedelta(days=at)).isoformat(timespec="minutes")
 
 
@@ -93,7 +93,7 @@ def _line(palette: Palette, dash: str, **place: Any) -> Figure:
 
 
 def _bars(schedule: Schedule, rows: list[str], palette: Palette) -> list[Figure]:
-    """Runs, the hours of their maintenance added up at their ends, and the ranges of these."""
+    """Return runs, the hours of their maintenance added up at their ends, and the ranges of these."""
     runs, ends = schedule.runs, [run.end for run in schedule.runs]
     paused = [run.maintenance for run in runs]
     pattern = {"shape": "/", "size": 5, "fgcolor": palette.text, "bgcolor": palette.background}
@@ -119,7 +119,7 @@ def _bars(schedule: Schedule, rows: list[str], palette: Palette) -> list[Figure]
 
 
 def _steps(schedule: Schedule, palette: Palette) -> Figure:
-    """Power over time as steps."""
+    """Return power over time as steps."""
     x = [_moment(schedule, at) for first, last, _ in schedule.power for at in (first, last)]
     y = [watts / 1e6 for *_, watts in schedule.power for _ in (0, 1)]
     line = {"color": palette.activations, "width": 2}
@@ -127,7 +127,7 @@ def _steps(schedule: Schedule, palette: Palette) -> Figure:
 
 
 def _labels(schedule: Schedule, deadlines: list[float], palette: Palette) -> list[Figure]:
-    """The day of each end, the deadlines, and what bars and whiskers are."""
+    """Return the day of each end, the deadlines, and what bars and whiskers are."""
     beside = {"xanchor": "left", "xshift": 6, "yshift": 13, "bgcolor": palette.background}
     notes = [
         label(palette, _day(schedule, run.end.mid), x=_moment(schedule, run.end.mid), y=f"{i}", **beside)

@@ -35,7 +35,7 @@ def _heads(*names: str) -> list[Message]:
 
 
 def _ranged(amount: Interval, kind: str) -> tuple[str, str]:
-    """The median of an amount, and its range."""
+    """Return the median of an amount, and its range."""
     if not amount.known:
         return message("decide.unknown"), ""
     ends = format_value(*Amount((amount.low, amount.high), kind))
@@ -43,7 +43,7 @@ def _ranged(amount: Interval, kind: str) -> tuple[str, str]:
 
 
 def _day(schedule: Schedule, at: Interval) -> tuple[str, str]:
-    """The day of a moment in the median, and those of its range."""
+    """Return the day of a moment in the median, and those of its range."""
     low, mid, high = (format_day(schedule.day(end)) for end in (at.low, at.mid, at.high))
     return mid, "" if low == high else message("decide.days", first=low, last=high)
 

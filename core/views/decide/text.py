@@ -61,7 +61,7 @@ def run_on(cell: Cell) -> Message:
 
 
 def parts(assignment: Assignment) -> list[Message]:
-    """Return where each run of an assignment goes."""
+    """Return the accelerators to which each run of an assignment goes."""
     return [run_on(placement.cell) for placement in assignment.placements]
 
 

@@ -20,10 +20,10 @@ PENDING = message("experiments.pending")
 
 @dataclass(frozen=True, slots=True)
 class ExperimentText:
-    """An experiment in words. expected: before it has run. headings, rows: of its table, None where it has not run.
+    """An experiment in words. expected: before it has run. headings, rows: of its table, None if it has not run.
 
-    explanations: the formulas behind the expectation. has_numbers:
-    whether all cells but the first of a row are numbers.
+    explanations: the formulas behind the expectation. has_numbers: whether all cells but the first of a row are
+    numbers.
     """
 
     expected: Message

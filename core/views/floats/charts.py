@@ -34,7 +34,7 @@ STEPS = (-40, 24)
 
 
 def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Palette) -> Figure:
-    """One bar per format from its smallest to its largest positive value, log10; subnormals are hatched.
+    """Return one bar per format from its smallest to its largest positive value, log10; subnormals are hatched.
 
     fp64 reaches far beyond the others, so it is cut at both ends and says so.
     """
@@ -94,7 +94,8 @@ def dynamic_range(formats: Iterable[FloatFormat], here: FloatFormat, palette: Pa
 
 
 def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette) -> Figure:
-    """Relative spacing against magnitude, log-log, one staircase per format, labelled where it is flat."""
+    """Return a log-log chart of relative spacing against magnitude, one staircase per format, labeled where it is
+    flat."""
     low, high = STEPS
     data: list[dict[str, object]] = []
     notes: list[dict[str, object]] = []
@@ -180,10 +181,10 @@ def accumulation(
     exact: tuple[float, float],
     palette: Palette,
 ) -> Figure:
-    """Sums against steps. ``runs``: label, role of the colour, and run, the first one wide; the mean lies on top.
+    """Return sums against steps. ``runs``: label, role of the color, and run, the first one wide; the mean lies on top.
 
-    exact: start and addend of the ideal sum; what the first run's format makes of them is drawn too where it differs.
-    A sum that overflows ends in a cross.
+    exact: start and addend of the ideal sum; what the first run's format makes of them is drawn too where it differs. A
+    sum that overflows ends in a cross.
     """
     steps = float(runs[0][2].at[-1])
     target = exact[0] + steps * exact[1]
@@ -283,7 +284,7 @@ def _sum_line(
     ends: list[_End],
     **style: str,
 ) -> list[dict[str, object]]:
-    """The line of a sum as far as it is finite, with a cross where it overflows; adds its end to ``ends``."""
+    """Return the line of a sum as far as it is finite, with a cross where it overflows; adds its end to ``ends``."""
     finite = int(np.argmin(np.isfinite(sums))) if not np.isfinite(sums).all() else sums.size
     if finite == sums.size:
         ends.append(_End(float(at[-1]), float(sums[-1]), name, colour))
@@ -310,7 +311,7 @@ def _sum_line(
 
 
 def _end_labels(ends: list[_End], bottom: float, top: float, palette: Palette) -> list[dict[str, object]]:
-    """Labels at the right of the lines' ends, pushed up where they would touch."""
+    """Return labels at the right of the lines' ends, pushed up where they would touch."""
     pixels = 270 / (top - bottom)
     notes: list[dict[str, object]] = []
     lowest = {False: -math.inf, True: -math.inf}

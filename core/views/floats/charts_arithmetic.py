@@ -64,7 +64,7 @@ class _Line:
         self.cells: dict[int, tuple[str, str]] = {}
 
     def bits(self, number: int, low: int, top: int, role: str = "f") -> _Line:
-        """The bits of ``number`` from 2^``top`` down to 2^``low``, zeros in front included."""
+        """Return the bits of ``number`` from 2^``top`` down to 2^``low``, zeros in front included."""
         for place in range(low, top + 1):
             self.cells[place] = str(number >> place - low & 1), role
         return self
@@ -80,7 +80,7 @@ class _Line:
 
 
 def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums: Iterable[int] = ()) -> CharacterGrid:
-    """Lines in one frame; a point behind the power ``point``, in lines that have bits on both sides of it."""
+    """Return lines in one frame; a point behind the power ``point``, in lines that have bits on both sides of it."""
     places = sorted({place for line in lines for place in line.cells}, reverse=True)
     frame = range(places[0], places[-1] - 1, -1)
     columns = [[line.cells.get(place, (" ", " ")) for line in lines] for place in frame]
@@ -106,7 +106,7 @@ def _bits(line: _Line) -> bool:
 
 
 def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
-    """Runs of columns that are alike in every row, cut to their ends with a mark between."""
+    """Return the runs of columns that are alike in every row, cut to their ends with a mark between."""
     rows: list[list[tuple[str, str]]] = []
     start = 0
     for at in range(1, len(columns) + 1):
@@ -122,7 +122,8 @@ def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]
 
 
 def stages(operation: FloatOperation) -> tuple[CharacterGrid, ...]:
-    """The grids of an operation: codes first and last, between them, of all but special cases, how bits were added."""
+    """Return the grids of an operation: codes first and last, between them, of all but special cases, how bits were
+    added."""
     fmt = operation.fmt
     operands = tuple(_code("abc"[at], operand.code, fmt) for at, operand in enumerate(operation.operands))
     grids = [CharacterGrid("Stored", operands)]
@@ -137,7 +138,7 @@ def stages(operation: FloatOperation) -> tuple[CharacterGrid, ...]:
 
 
 def _code(label: str, code: int, fmt: FloatFormat) -> ArithmeticRow:
-    """The bits of a code, a gap between its fields."""
+    """Return the bits of a code, a gap between its fields."""
     widths = {"s": int(fmt.signed), "e": fmt.exponent_bits, "f": fmt.fraction_bits}
     roles = " ".join(letter * width for letter, width in widths.items() if width)
     bits = iter(f"{code:0{fmt.bits}b}")
@@ -150,7 +151,7 @@ def _minus(negative: bool) -> str:
 
 
 def _multiplication(operation: FloatOperation, product: Operand) -> CharacterGrid:
-    """Significands as whole numbers, a row for each bit of the second that is 1, and their product."""
+    """Return significands as whole numbers, a row for each bit of the second that is 1, and their product."""
     a, b = operation.operands[:2]
     width = operation.fmt.fraction_bits + 1
     lines = [
@@ -173,7 +174,7 @@ def _multiplication(operation: FloatOperation, product: Operand) -> CharacterGri
 
 
 def _addition(operation: FloatOperation, register: Register) -> CharacterGrid:
-    """Both addends as they lie in the register, and their sum."""
+    """Return both addends as they lie in the register, and their sum."""
     fused, low = operation.operator == "fma", register.low
     names = ("a × b", "c") if fused else ("a", "b")
     addends = operation.addends or operation.operands[:2]
@@ -200,12 +201,12 @@ def _addition(operation: FloatOperation, register: Register) -> CharacterGrid:
 
 
 def _guards(line: _Line, low: int) -> _Line:
-    """The three last places of a register in their colours."""
+    """Return the three last places of a register in their colors."""
     return line.mark([low + 2], "g").mark([low + 1], "r").mark([low], "y")
 
 
 def _rounding(operation: FloatOperation, cut: Cut) -> CharacterGrid:
-    """The exact magnitude with the format's last place and the three bits after it, and what becomes of it."""
+    """Return the exact magnitude with the format's last place and the three bits after it, and what becomes of it."""
     fmt, register = operation.fmt, operation.register
     total, low = (
         (register.total, register.low)

@@ -24,7 +24,7 @@ _LETTER = 7
 
 
 def gradients(scaled: Scaled, palette: Palette) -> Figure:
-    """Share of gradients per binade after scaling, coloured by what the format makes of them."""
+    """Return the share of gradients per binade after scaling, colored by what the format makes of them."""
     fmt = scaled.fmt
     here = reach(fmt)
     flush, normal, largest = here.smallest - 1, here.normal, here.largest
@@ -76,7 +76,8 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
 
 
 def followed(run: Followed, palette: Palette) -> Figure:
-    """A dynamic loss scale over the steps, under the largest that would fit, and what of each step becomes zero."""
+    """Return a dynamic loss scale over the steps, under the largest that would fit, and what of each step becomes
+    zero."""
     steps = np.arange(1.0, run.scales.size + 1)
     ceiling = borders(run.fmt)[2] - run.drawn.largest
     upper = [
@@ -92,7 +93,7 @@ def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
 
 
 def _annotated(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
-    """A trace of the lower picture, which says its shares in percent."""
+    """Return a trace of the lower picture, which says its shares in percent."""
     hover = f"step %{{x}}: %{{customdata:.3~g}}% {trace['name']}<extra></extra>"
     return {**trace, "yaxis": "y2", "customdata": 100 * shares, "hovertemplate": hover}
 
@@ -124,7 +125,7 @@ def _marks(steps: Floats, values: Floats, which: npt.NDArray[np.bool_], name: st
 
 
 def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], palette: Palette) -> Figure:
-    """Powers of two over the steps, and under them shares on a logarithmic axis; lines carry their names."""
+    """Return the powers of two over the steps, and under them shares on a logarithmic axis; lines carry their names."""
     steps = float(upper[0]["x"][-1])
     powers = np.concatenate([trace["y"] for trace in upper])
     low, high = math.floor(powers.min()) - 1, math.ceil(powers.max()) + 1

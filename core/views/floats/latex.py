@@ -16,8 +16,8 @@ _LONG_VALUE = 20
 
 
 def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) -> tuple[str, ...]:
-    """How the fields make the value: in symbols if asked, then in numbers, each a formula of its own that a narrow
-    screen can break. Fields wear their colours."""
+    """Return how the fields make the value: in symbols if asked, then in numbers, each a formula of its own that a
+    narrow screen can break. Fields wear their colors."""
 
     def wear(role: str, text: object) -> str:
         return rf"\textcolor{{{palette.role(role)}}}{{{text}}}"
@@ -36,7 +36,7 @@ def value_latex(view: CodeView, palette: Palette, *, in_symbols: bool = True) ->
 
 
 def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[str, object], str]) -> str:
-    """The fields of infinity, NaN, or a zero that no formula gives, and what their code means."""
+    """Return the fields of infinity, NaN, or a zero that no formula gives, and what their code means."""
     fmt = view.fmt
     minus = "-" * view.sign
     outcome = {"inf": rf"{minus}\infty", "nan": r"\mathrm{NaN}"}.get(view.kind, "0")
@@ -53,7 +53,7 @@ def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[st
 
 
 def _result_latex(view: CodeView) -> str:
-    """The right-hand sides after the numbers: significand times power of two, then the value."""
+    """Return the right-hand sides after the numbers: significand times power of two, then the value."""
     if not view.value:
         return rf"= {view.decimal}"
     sign, equals, power = "-" * (view.value < 0), "=", view.power

@@ -26,7 +26,7 @@ _LOG10_OF_2 = 0.30103
 
 
 def answer_text(stored: Stored) -> Message:
-    """Return what became of the typed number."""
+    """Return what became of the entered number."""
     fmt, view, fate = stored.fmt, stored.view, stored.fate
     error = abs(stored.relative or Fraction(0)) if fate == "rounded" else Fraction(0)
     if fate == "exact":
@@ -123,7 +123,7 @@ _NAN_RULES = {
 
 
 def _neighbors(stored: Stored, value: Fraction, number: Fraction) -> Message:
-    """The two candidates, and why one was taken; for subnormals, what they lost."""
+    """Return the two candidates, and why one was taken; for subnormals, what they lost."""
     view, fmt = stored.view, stored.fmt
     code = view.above if value < number else view.below
     other = decode_exact(code, fmt) if code is not None else None
@@ -154,7 +154,7 @@ _CHOICES = {
 
 
 def _added(stored: Stored) -> Message | str:
-    """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
+    """Return the result of adding an entered sum in the format, with each term and each sum rounded."""
     total = add_up(stored.typed.terms, stored.fmt) if len(stored.typed.terms) > 1 else None
     if total is None or decode_exact(total, stored.fmt) == stored.view.value:
         return ""
@@ -163,7 +163,7 @@ def _added(stored: Stored) -> Message | str:
 
 
 def as_read(typed: Typed) -> str:
-    """Return a typed number for a sentence; of a code, which format's it is and what it stands for."""
+    """Return an entered number for a sentence; for a code, its format and value."""
     if typed.code is None:
         return pretty(typed.text)
     sign = "−" * typed.negative
@@ -172,14 +172,14 @@ def as_read(typed: Typed) -> str:
 
 
 def _power_text(value: Fraction) -> str:
-    """A positive number as a factor from 1 to 2 times a power of two: 1.34 × 2⁻²⁷."""
+    """Return a positive number as a factor from 1 to 2 times a power of two: 1.34 × 2⁻²⁷."""
     power = floor_log2(value)
     factor = rounded(value / Fraction(2) ** power, 3)
     return raised(f"2^{power}" if factor == "1" else f"{factor} × 2^{power}")
 
 
 def pretty(text: str) -> str:
-    """Return typed text for a sentence: powers raised, products with ×, the middle of a long one left out."""
+    """Return entered text for a sentence: powers raised, products with ×, the middle of a long one left out."""
     text = text.replace("**", "^")
     if len(text) > _LONG_TEXT:
         text = f"{text[: _LONG_TEXT - 10]}…{text[-8:]}"

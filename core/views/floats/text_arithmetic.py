@@ -23,7 +23,7 @@ _EXACT_LENGTH, _SHORT = 60, 22
 
 
 def expression_text(done: TypedOperation) -> str:
-    """Return the operation as typed: ``0.1 + 0.2``, ``1.01 − 1``, ``a × b + c``."""
+    """Return the operation as entered: ``0.1 + 0.2``, ``1.01 − 1``, ``a × b + c``."""
     first, *rest = (_term(typed) for typed in done.typed)
     text = first
     for sign, item in zip("+" if done.operation.operator == "add" else "×+", rest, strict=False):
@@ -92,7 +92,7 @@ def _reason(done: TypedOperation) -> Message:
 
 
 def _lost_addend(operation: FloatOperation) -> int | None:
-    """The addend that leaves no trace in the result."""
+    """Return the addend that leaves no trace in the result."""
     if operation.operator != "add":
         return None
     first, second = operation.operands
@@ -132,7 +132,7 @@ def _stored(done: TypedOperation) -> list[Message]:
 
 
 def _power(operand: Operand, fmt: FloatFormat) -> str:
-    """The exponent of 1.M, or of a subnormal's 0.M."""
+    """Return the exponent of 1.M, or of a subnormal's 0.M."""
     return str(operand.exponent + fmt.fraction_bits).replace("-", "−")
 
 
@@ -171,7 +171,8 @@ def _added(operation: FloatOperation) -> list[Message]:
 
 
 def is_sterbenz(operation: FloatOperation) -> bool:
-    """Whether Sterbenz's lemma says that an addition is exact: y/2 ≤ x ≤ 2y for x − y, in a format with subnormals.
+    """Return whether Sterbenz's lemma says that an addition is exact: y/2 ≤ x ≤ 2y for x − y, in a format with
+    subnormals.
 
     Source: Sterbenz 1974, Floating-Point Computation, 4.3.
     """
@@ -192,7 +193,7 @@ def _shifted(operation: FloatOperation) -> Message:
 
 
 def _decision(operation: FloatOperation) -> Message:
-    """What guard, round, and sticky say in the operation's rounding mode."""
+    """Return what guard, round, and sticky say in the operation's rounding mode."""
     cut, nearest = operation.cut, operation.rounding in ("nearest_even", "nearest_away")
     if cut is None or not cut.inexact:
         return message("arithmetic.round.exact")
@@ -217,7 +218,7 @@ def _result(operation: FloatOperation) -> Message:
 
 
 def _unfused(done: TypedOperation) -> list[Message]:
-    """What multiplying and adding with two roundings gives."""
+    """Return what multiplying and adding with two roundings gives."""
     both = multiply_then_add(done)
     if both is None:
         return []
@@ -256,7 +257,7 @@ def _signed(value: Fraction) -> str:
 
 
 def mode_rows(done: TypedOperation) -> list[tuple[str, str]]:
-    """Return each deterministic rounding mode with its result; empty where nothing is rounded."""
+    """Return each deterministic rounding mode with its result; empty if nothing is rounded."""
     operation = done.operation
     if operation.cut is None or not operation.cut.inexact:
         return []

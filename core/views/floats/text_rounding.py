@@ -20,7 +20,7 @@ def mode_label(rounding: Rounding) -> Message:
 
 
 def takeaway(scope: Microscope) -> Message:
-    """Return where the number lies between its neighbors, and which way round-to-nearest goes."""
+    """Return where the number is between its neighbors, and which way round-to-nearest goes."""
     up = 2 * scope.position > 1
     code = scope.high_code if up else scope.low_code
     way = "up" if up else "down"
@@ -40,7 +40,7 @@ def not_rounded(value: Fraction | None, fmt: FloatFormat) -> Message:
 
 
 def result_text(choice: ModeResult, scope: Microscope) -> str:
-    """Return what one mode makes of the number; of stochastic rounding, both chances."""
+    """Return the result of one rounding mode; for stochastic rounding, both chances."""
     if choice.chance is not None:
         up, down = shares(choice.chance)
         return message("rounding.chances", up=up, down=down)
@@ -50,7 +50,7 @@ def result_text(choice: ModeResult, scope: Microscope) -> str:
 
 
 def asked_text(scope: Microscope) -> str:
-    """Return the number asked for, in as many digits as tell it from its neighbors and their tie."""
+    """Return the number to round, in as many digits as tell it from its neighbors and their midpoint."""
     near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
     least = max(scope.fmt.decimal_digits + 4, 6)
     texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))

@@ -30,7 +30,7 @@ from core.units import QuantityText, significant
 
 @cached("results_kept")
 def sum_texts(start: float, addend: float, steps: int, fmt: FloatFormat) -> list[Message]:
-    """Return what the sum should be, what it is, and why."""
+    """Return what the sum should be, what it is, and the reason for the difference."""
     run = add_up(start, addend, steps, fmt)
     target = start + steps * addend
     result = _sum_result(run, target)
@@ -60,7 +60,8 @@ def _sum_result(run: SummationRun, target: float) -> Message:
 
 @cached("arrays_kept")
 def sum_rows(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """Return a row per format of `SHOWN`: under every rounding the last sum and its fate, then the stochastic mean."""
+    """Return a row per format of `SHOWN`: the last sum and its outcome in every rounding mode, then the stochastic
+    mean."""
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt in (FORMATS[name] for name in SHOWN):
         runs = [add_up(start, addend, steps, fmt, mode) for mode in DETERMINISTIC]
@@ -133,7 +134,7 @@ def best_scale_text(run: Followed, step: int) -> Message:
 
 
 def scale_text(log: float) -> str:
-    """Return a scale by its log2: as a power of two where it is one."""
+    """Return a scale from its log2, as a power of two if it is one."""
     return raised(f"2^{log:.4g}") if float(log).is_integer() else significant(2.0**log)
 
 

@@ -33,10 +33,10 @@ _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FL
 
 
 def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
-    """FLOPs per token of training, one bar per component in the order a token meets them: forward, then backward.
+    """Return a bar chart of training FLOPs per token, one bar per component, forward then backward.
 
-    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear
-    the parameters' colour, attention's products of activations that of activations; backward is the paler part.
+    The numbers are under the names, where no narrow screen cuts them off. Weight matmuls have the color of parameters,
+    and attention matmuls that of activations; backward is lighter.
     """
     total = count.training
     parts = count.parts[::-1]
@@ -92,7 +92,8 @@ def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
 
 
 def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
-    """Attention's products against everything else as the sequence grows: where the one overtakes the other."""
+    """Return a chart of attention matmuls and all other FLOPs by sequence length, with the length at which they
+    cross."""
     x = growth.lengths.astype(np.float64)
     weights, squares = growth.weights, growth.squares
     unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])
@@ -154,7 +155,7 @@ def sequence_sweep(growth: Growth, palette: Palette) -> Figure:
 
 
 def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
-    """On which side of its mark a label ends: away from the crossing, and never beyond the picture."""
+    """Return the side of its mark on which a label ends: away from the crossing, and inside the picture."""
     return "right" if at > x[-1] / 30 or 0.5 * growth.crossing < at < growth.crossing else "left"
 
 

@@ -45,8 +45,7 @@ def components_alt(model: CatalogModel, counted: FlopCount) -> Message:
 
 
 def largest(counted: FlopCount) -> tuple[str, float]:
-    """Return what takes most FLOPs, and its share: a component, or together those of its group that take exactly as
-    many."""
+    """Return the component with the most FLOPs, or its group of equal components, and its share."""
     alike: dict[tuple[str, float], list[FlopPart]] = {}
     for part in counted.parts:
         alike.setdefault((part.group, part.flop), []).append(part)
@@ -190,12 +189,12 @@ def cautions(model: CatalogModel, seq_len: int) -> list[Message]:
 
 
 def proxy_text(model: CatalogModel) -> Message:
-    """Return whose layers are counted where only a number of parameters is known."""
+    """Return which model's layers are counted if only a parameter count is known."""
     return message("flops.proxy", model=model.name)
 
 
 def active_counts(model: CatalogModel) -> list[Message]:
-    """Return the exact count of a mixture's active parameters beside the published one; nothing for a dense model."""
+    """Return the exact active parameters of a mixture of experts and the published count; empty for a dense model."""
     if not model.mixture:
         return []
     published, table = model.published_active, model.spec.vocab * model.spec.hidden

@@ -60,7 +60,8 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> AxisScale:
 
 
 def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palette) -> Figure:
-    """The plan's answer at the utilisation of each of the nearest published runs, the band from P10 to P90, the plan.
+    """Return the plan's answer at the utilization of each of the nearest published runs, the band from P10 to P90, the
+    plan.
 
     Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.
     """
@@ -143,7 +144,7 @@ def answer_strip(a: PlanEstimate, similar: Sequence[SimilarRun], palette: Palett
 
 
 def _piled(values: np.ndarray) -> np.ndarray:
-    """A height for each dot of a strip, so that dots which would touch stand on one another."""
+    """Return a height for each dot of a strip, so that dots which would touch stand on one another."""
     step = float(values.max()) / 60
     heights: dict[int, int] = {}
     rows: list[float] = []

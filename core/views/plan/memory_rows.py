@@ -112,6 +112,6 @@ def _host_rows(h: MemoryEstimate) -> list[Row]:
 
 
 def explain_host(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """Return how the bytes on the host come about; nothing where nothing is offloaded."""
+    """Return how the bytes on the host come about; nothing if nothing is offloaded."""
     held = held_by_host(h)
     return (held.explain(),) if held.total else ()

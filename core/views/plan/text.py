@@ -103,7 +103,7 @@ def cost_of(a: PlanEstimate) -> float:
 
 
 def range_text(a: PlanEstimate) -> Message | str:
-    """Return the range of the result and of the cost; empty where they are single values."""
+    """Return the range of the result and of the cost; empty if they are single values."""
     name, kind = _RESULTS[a.find]
     result, dollars = a.range_of(name), a.on_found_accelerators.dollars
     if a.find == "accelerators":  # the result is a number, and what has a range are its days
@@ -130,7 +130,7 @@ _ENTERED_RANGE = {False: "plan.range.entered", True: "plan.range.entered_cost"}
 
 
 def mfu_text(a: PlanEstimate) -> Message:
-    """Return which MFU counts, and the factor between it and that of the steps."""
+    """Return the MFU that the plan uses, and its factor to the steady-state MFU."""
     m, layout = a.middle, a.layout_mfu
     if a.plan.expects_mfu:
         basis = "custom" if a.plan.own_runs else "new" if a.terms.new_hardware else "published"
@@ -183,8 +183,8 @@ _TIMES = {
 
 
 def rule_of(work_share: float) -> str:
-    """Return the FLOPs of a token by its N parameters: ``6N``, or less where some are frozen. work_share: FLOPs over
-    those of one that trains everything."""
+    """Return the rule for FLOPs per token: ``6N``, or less if weights are frozen. work_share: FLOPs relative to full
+    training."""
     return "6N" if work_share == 1 else f"{significant(6 * work_share, 2)}N"
 
 
@@ -216,17 +216,17 @@ def steps_basis(a: PlanEstimate) -> Message:
 
 
 def days_basis(a: PlanEstimate) -> Message | str:
-    """Return what the days follow from where an MFU was entered, in the same words wherever they are shown."""
+    """Return what the days follow from if an MFU was entered, in the same words wherever they are shown."""
     return message("plan.basis.entered_mfu") if a.plan.typed_mfu else ""
 
 
 def _needs_faster_steps(a: PlanEstimate) -> bool:
-    """Whether the answer needs faster steps than its layout is estimated at."""
+    """Return whether the answer needs faster steps than its layout is estimated at."""
     return a.middle.steps_mfu > a.layout_mfu * (1 + 1e-9)
 
 
 def cost_basis(a: PlanEstimate) -> Message | str:
-    """Return of what the cost is a range, or that the accelerators are owned; empty where it is one amount."""
+    """Return of what the cost is a range, or that the accelerators are owned; empty if it is one amount."""
     if a.plan.owned:
         return OWNED
     if not a.on_found_accelerators.dollars.low < a.on_found_accelerators.dollars.high:
@@ -270,9 +270,10 @@ def impossible(a: PlanEstimate) -> Message | str:
 
 
 def other_peak(a: PlanEstimate) -> Message | str:
-    """Return that the peak asked for is none of this accelerator's, and which one counts instead; else empty.
+    """Return that the accelerator has no peak in the selected dtype, and which one is used instead; empty if it has
+    one.
 
-    Where model states are kept in the format that it does not multiply, also what becomes of them.
+    If model states are stored in a format without matmul units, it also says so.
     """
     if a.dtype == a.plan.dtype:
         return ""
@@ -316,13 +317,13 @@ def does_not_fit(a: PlanEstimate) -> Message | str:
 
 
 def no_published_run(accelerator: str) -> Message | str:
-    """Return that no published run used an accelerator; empty where one did."""
+    """Return that no published run used an accelerator; empty if one did."""
     return "" if is_proven(accelerator) else message("plan.notice.unproven", device=accelerator)
 
 
 def layout_notices(a: PlanEstimate) -> list[Message]:
-    """Return that the layout leaves accelerators idle, takes another batch than the one asked for, or multiplies in
-    fp32; mostly none."""
+    """Return notices that the layout has idle accelerators, another batch than entered, or fp32 matmuls; usually
+    empty."""
     notices: list[Message] = []
     with suppress(LayoutError):
         h = a.memory
@@ -354,8 +355,11 @@ def long_sequences(a: PlanEstimate) -> list[Message]:
 
 
 def cautions(a: PlanEstimate) -> list[Message]:
-    """Return what is to be said beside the answer, the most important first: looks swapped, beyond what was published,
-    longer than was trained, and what the layout or the optimistic case takes."""
+    """Return the cautions about an answer, the most important first.
+
+    They are about swapped numbers, plans beyond published runs, sequences longer than the model's maximum, and what the
+    layout or the optimistic case requires.
+    """
     notices: list[Message] = []
     plan, m = a.plan, a.middle
     if not a.model and a.find not in ("parameters", "tokens") and plan.tokens < plan.parameters > _LARGEST_MODEL:
@@ -388,8 +392,10 @@ _OF_ACCELERATOR: Mapping[str, str] = {
 
 
 def typed_elsewhere(plan: Plan, accelerators: Iterable[str]) -> str:
-    """Return that the MFU that was entered counts for other accelerators too, and what else was entered does not; empty
-    where nothing was."""
+    """Return notices that the entered MFU also applies to other accelerators, and that other entered values do not.
+
+    Empty if nothing was entered.
+    """
     others = [name for name in dict.fromkeys(accelerators) if name != plan.accelerator]
     if not others:
         return ""

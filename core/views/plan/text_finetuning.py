@@ -18,7 +18,8 @@ _FEW_TOKENS = 1e9
 
 
 def tunes(h: MemoryEstimate) -> bool:
-    """Whether a plan is about fine-tuning: by what it trains or saves memory with, or by few tokens on few cards."""
+    """Return whether a plan is about fine-tuning: by what is trained, by its memory options, or by few tokens on few
+    GPUs."""
     how = h.plan.runtime_options
     few = h.plan.tokens <= _FEW_TOKENS and int(h.layout.accelerators) <= 8
     saving = how.in_backward or how.paged or how.offload_activations or h.plan.trained.storage.quantised
@@ -78,7 +79,7 @@ def _time_rows(h: MemoryEstimate) -> list[Row]:
 
 
 def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
-    """Return the bytes between which eight in ten measured peaks of such runs lie; None where none was published."""
+    """Return the 80% range of measured peaks of similar runs in bytes; None if none was published."""
     if h.plan.device.vendor == "Apple":
         return None
     return PRINTED[0] * h.total, PRINTED[1] * h.total

@@ -28,7 +28,7 @@ def _caveats(h: MemoryEstimate, fix: Fix) -> list[Message]:
 
 
 def rescue(h: MemoryEstimate) -> list[Message]:
-    """Return the cheapest change that makes a plan fit or meet its headroom, and its caveats; empty where it does."""
+    """Return the cheapest change that makes a plan fit or meet its headroom, and its caveats; empty if it does."""
     if not h.lacks:
         return []
     over = h.fits == "over"
@@ -96,7 +96,7 @@ def costs(fix: Fix) -> list[Message]:
 
 
 def priced(h: MemoryEstimate, fix: Fix) -> list[Message]:
-    """Return a fix with what it saves, leaves, and costs, and its caveats."""
+    """Return a fix with what it saves, leaves free, and costs, and its caveats."""
     added = costs(fix)
     over_link = "memory.fix.option_link" if "off" in fix.texts else "memory.fix.option_free"
     said = pick_message(

@@ -53,7 +53,7 @@ def difference(check: Check) -> str:
 
 
 def limits_line(a: PlanEstimate, report: LimitReport) -> str:
-    """Return the limits in a line under an answer, or whether it fits in memory where none was entered."""
+    """Return the line of limits under an answer, or whether the plan fits in memory if no limit was entered."""
     if report.entered:
         return " ".join([*limits_text(a, report.checks), *ways_text(report.ways)])
     return " ".join(in_memory(report.checks))
@@ -86,7 +86,7 @@ _VERDICTS = {
 
 def together(every: Sequence[Check]) -> float:
     """Return how likely all limits are met at once: deadline and cost grow with the days of the run, so the harder one
-    decides. NaN where a limit is unknown, or is missed whatever the days are."""
+    decides. NaN if a limit is unknown, or is missed whatever the days are."""
     if any(math.isnan(check.probability) and not check.met for check in every):
         return math.nan
     return min((check.probability for check in every if not math.isnan(check.probability)), default=math.nan)
@@ -153,7 +153,7 @@ def in_memory(every: Sequence[Check]) -> list[Message]:
 
 
 def ways_text(ways: Sequence[WayToMeet]) -> list[Message]:
-    """Return for each limit that is missed, or may well be, what would meet it, and what else that misses."""
+    """Return, for each limit that is missed or doubtful, what would meet it, and which limits that would miss."""
     return [_way_text(way) for way in ways]
 
 
@@ -195,14 +195,14 @@ def outcome(check: Check) -> Message:
 
 
 def outcome_with_chance(check: Check) -> Message:
-    """Return the same, with the chance to meet it where that is not certain."""
+    """Return the outcome of a limit, with the chance of meeting it if that is uncertain."""
     if math.isnan(check.probability):
         return outcome(check)
     return message("limits.outcome.with_chance", outcome=outcome(check), chance=check.probability)
 
 
 def but_misses(plan: Plan) -> list[Message]:
-    """Return which limits a plan misses that is offered; empty where it misses none."""
+    """Return the limits that a suggested plan misses; empty if it misses none."""
     try:
         missed = missed_limits(plan)
     except (BudgetError, LayoutError) as problem:
@@ -211,7 +211,7 @@ def but_misses(plan: Plan) -> list[Message]:
 
 
 def value_text(a: PlanEstimate, check: Check) -> Message | str:
-    """Return what the plan comes to at its confidence, and the chance to meet the limit; empty where unknown."""
+    """Return the plan's value at its confidence, and the chance of meeting the limit; empty if unknown."""
     if not math.isfinite(check.value):
         return ""
     value = _amount(check, check.value)

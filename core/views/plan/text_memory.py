@@ -20,7 +20,7 @@ from core.views.plan.text_recomputed import recomputed
 
 
 def gib(value: float) -> str:
-    """Return bytes in GiB, MiB or whatever binary unit they come to, to three digits."""
+    """Return bytes in the fitting binary unit, such as GiB or MiB, to three digits."""
     return format_bytes(value, system="binary", digits=3)
 
 
@@ -59,7 +59,7 @@ def _where_text(h: MemoryEstimate) -> Message:
 
 
 def where_text(count: int, device: str, idle: int = 0) -> Message:
-    """Return so many accelerators: ``8 × H100 SXM``."""
+    """Return a number of accelerators as text: ``8 × H100 SXM``."""
     if count == 1:
         return message("memory.where.one", device=device)
     if idle:
@@ -68,7 +68,7 @@ def where_text(count: int, device: str, idle: int = 0) -> Message:
 
 
 def counted(h: MemoryEstimate) -> Message:
-    """Return the line under the headline: the layout, and what it recomputes."""
+    """Return the line under the headline: the layout and its recomputation."""
     return message(
         "memory.layout.line",
         source=message(f"memory.layout.{_layout_source(h)}"),
@@ -178,7 +178,7 @@ _NOTICES = (
 
 
 def each(h: MemoryEstimate) -> float:
-    """Return bytes of one parameter's states that stay on one accelerator after sharding."""
+    """Return the bytes of one parameter's states that stay on one accelerator after sharding."""
     if h.plan.trained.everything and not h.layout.sends_tokens:
         return kept_each(h.states_each, h.layout)
     return h.states_each.total
@@ -225,5 +225,5 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
 
 
 def typed(item: Largest) -> str:
-    """Return the largest model's parameters as one types them; empty where there are none."""
+    """Return the largest model's parameters as one types them; empty if there are none."""
     return format_count(item.parameters).replace(" ", "") if item.parameters >= 1 else ""

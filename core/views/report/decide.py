@@ -43,7 +43,7 @@ class DecideReport:
 
     @property
     def best(self) -> Assignment | None:
-        """The best assignment."""
+        """The best assignment; None if there is none."""
         return self.decision.answer.best
 
     @property
@@ -103,7 +103,7 @@ def decide_html(report: DecideReport) -> str:
 
 
 def decide_markdown(report: DecideReport) -> str:
-    """Return the same as Markdown, without the picture."""
+    """Return the report as Markdown, without the picture."""
     typed = {field.id: markdown_text(report.reading.texts[field.id]) for field in RECORD_FIELDS}
     record = text.record(report.decision, typed)
     said = (text.answer(report.decision), report.detail, report.limits, record)
@@ -120,7 +120,7 @@ def decide_markdown(report: DecideReport) -> str:
 
 
 def _line(cell: str, remark: str) -> str:
-    """A cell and its remark on one line, which no sign of the table breaks."""
+    """Return a cell and its remark on one line, which no sign of the table breaks."""
     said = f"{cell} ({remark})" if remark else cell
     return unlinked(said).replace("|", "\\|").replace("\n", " ")
 

@@ -48,7 +48,7 @@ _ASSETS = Path(__file__).parents[3] / "assets"
 
 
 def _safe(write: Callable[..., str]) -> Callable[..., Markup]:
-    """``write``, whose HTML is safe, as one whose HTML is not escaped again."""
+    """Return ``write``, whose HTML is safe, as one whose HTML is not escaped again."""
     return lambda *texts: Markup(write(*texts))  # noqa: S704 - it escapes what it is given
 
 
@@ -108,7 +108,7 @@ def _scripts() -> tuple[Markup, str]:
 
 @cached("tables_kept")
 def _environment() -> Environment:
-    """What fills in the documents of ``assets``."""
+    """Return what fills in the documents of ``assets``."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # where a report is made and not before
 
     environment = Environment(loader=FileSystemLoader(_ASSETS), autoescape=True, undefined=StrictUndefined)
@@ -138,7 +138,7 @@ def rendered(template: str, title: str, date: datetime.date, link: str, **values
 
 
 def as_html(report: Report) -> str:
-    """The whole file."""
+    """Return the report as a complete HTML file."""
     several = len(report.plans) > 1
     at = report.layout
     explained = [
@@ -158,7 +158,7 @@ def as_html(report: Report) -> str:
 
 
 def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
-    """A plan's answer, or why there is none, and what is to be said beside it."""
+    """Return a plan's answer, or why there is none, and what is to be said beside it."""
     a = plan.answer
     written: dict[str, Callable[[PlanEstimate], str]] = {
         "sentence": plan_text.headline,
@@ -173,7 +173,7 @@ def _plan(plan: ComparedPlan) -> Mapping[str, Any]:
 
 
 def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
-    """What a report on one plan has besides its answer."""
+    """Return what a report on one plan has besides its answer."""
     at, a, h = report.layout, plan.answer, plan.memory
     layout = runs = memory = None
     if at:
@@ -197,7 +197,7 @@ def _alone(report: Report, plan: ComparedPlan) -> Mapping[str, Any]:
 
 
 def _comparison(report: Report) -> Mapping[str, Any]:
-    """What a report on several plans has besides their answers."""
+    """Return what a report on several plans has besides their answers."""
     plans, base = report.plans, report.base
     differences = differing_fields([plan.reading for plan in plans])
     rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(differences)]
@@ -212,7 +212,8 @@ def _comparison(report: Report) -> Mapping[str, Any]:
 
 
 def _shared(report: Report) -> list[tuple[str, str]]:
-    """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
+    """Return what counts of a plan's fields; of several plans those that all share, after what the table of results
+    says."""
     readings = [plan.reading for plan in report.plans]
     apart = {field.field.id for field in differing_fields(readings)}
     first, counts = readings[0], [effective_fields(reading) for reading in readings]
@@ -226,7 +227,8 @@ def _shared(report: Report) -> list[tuple[str, str]]:
 
 
 def _explanations(plan: ComparedPlan, at: PlanEstimate | None) -> list[Explanation]:
-    """Every formula on the way to the answer, and to what one accelerator holds; those of a layout's step first."""
+    """Return every formula on the way to the answer, and to what one accelerator holds; those of a layout's step
+    first."""
     if plan.answer is None:
         return []
     step = explain(at.request, at.step, at.whole.tokens) if at else []
@@ -234,7 +236,7 @@ def _explanations(plan: ComparedPlan, at: PlanEstimate | None) -> list[Explanati
 
 
 def _remarks(step: DerivationStep) -> list[Markup]:
-    """What is to be said of the uses of a formula, each once."""
+    """Return what is to be said of the uses of a formula, each once."""
     noted = [
         as_text(step.used_for(use)) + ": " + _rich(" ".join(remark.split()))
         for use, remark in zip(step.uses, step.remarks, strict=True)

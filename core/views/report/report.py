@@ -45,7 +45,7 @@ class Report:
         return self._rows.get(plan, {}).get(key)
 
     def labels(self) -> dict[str, str]:
-        """Return key and label of every quantity that any plan has, in the order of the plans."""
+        """Return the key and label of every quantity that any plan has, in the order of the plans."""
         labels = {row.key: row.label for rows in self._rows.values() for row in rows.values()}
         return {key: labels[key] for key in merged(list(rows) for rows in self._rows.values())}
 
@@ -65,7 +65,7 @@ def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def concerns(plan: ComparedPlan) -> list[tuple[str, bool]]:
-    """Return problems and notices of a plan, and whether each is a message: others quote what was entered."""
+    """Return the problems and notices of a plan, and whether each is a message: others quote what was entered."""
     a = plan.answer
     rows = [(problem.message, False) for problem in plan.reading.problems]
     if a is None:

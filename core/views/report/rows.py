@@ -22,6 +22,7 @@ from core.units import Kind
 from core.views.common.rows import Row
 from core.views.plan import text_limits, text_memory
 from core.views.plan.text import cost_basis, limit_text, mfu_basis, rule_of, steps_basis
+from core.views.plan.text_rates import rate_name
 from core.views.runs.text_goodput import failures, power_basis
 from core.views.search.names import layout_label
 from core.views.search.text import step_text
@@ -86,7 +87,13 @@ def plan_rows(a: PlanEstimate) -> tuple[Row, ...]:
         row(message("row.accelerators"), lambda estimate: whole_accelerators(estimate.accelerators), "count"),
         single(message("row.peak"), a.peak, "flop_per_s", a.dtype),
         *(
-            Row(f"measured_{rate.id}", message("row.measured", rate=rate.name), rate.measured, rate.kind, note=origin)
+            Row(
+                f"measured_{rate.id}",
+                message("row.measured", rate=rate_name(rate)),
+                rate.measured,
+                rate.kind,
+                note=origin,
+            )
             for rate in replaced_rates(plan)
             for origin in (plan.measured.origin,)
         ),
@@ -165,14 +172,14 @@ _LIMITED: Mapping[Limited, tuple[Kind, float]] = {
 
 
 def _limit_row(check: Check) -> Row:
-    """A limit, and whether it is met, by how much, and with what chance."""
+    """Return a limit, and whether it is met, by how much, and with what chance."""
     kind, each = _LIMITED[check.id]
     label = message("row.limit", limit=text_limits.limit_name(check.id))
     return Row(f"limit_{check.id}", label, check.limit * each, kind, note=text_limits.outcome_with_chance(check))
 
 
 def step_rows(item: PlanEstimate) -> tuple[Row, ...]:
-    """Return the layout of a plan and what a step of it comes to."""
+    """Return the rows of a plan's layout and of its step."""
     result, layout = item.step, item.step.layout
     low, high, rule = result.low, result.high, rule_of(item.request.work_share_of(item.request.spec))
     step_note = message("row.note.step")
@@ -197,7 +204,7 @@ _DEGREES = ["tensor", "pipeline", "interleave", "context", "expert", "data", "mi
 
 
 def _memory_rows(a: PlanEstimate) -> tuple[Row, ...]:
-    """What the fullest accelerator uses and has; nothing where the plan has no layout."""
+    """Return what the fullest accelerator uses and has; nothing if the plan has no layout."""
     try:
         h = a.memory
     except LayoutError:

@@ -28,12 +28,13 @@ def roofline(
     palette: Palette,
     datasheet: tuple[Mapping[str, float], float] | None = None,
 ) -> Figure:
-    """Each operation at its intensity and the rate it can reach: blue where compute is the limit, red where memory is.
+    """Return each operation at its intensity and the rate it can reach: blue where compute is the limit, red where
+    memory is.
 
-    trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of
-    the matrix units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it.
-    vector: peak of the vector units; bandwidth in bytes per second. datasheet: where ``matrix`` and ``bandwidth`` were
-    measured, the same by the datasheet.
+    trail: one matmul over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of the matrix
+    units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it. vector: peak
+    of the vector units; bandwidth in bytes per second. datasheet: where ``matrix`` and ``bandwidth`` were measured, the
+    same by the datasheet.
     """
     x = np.geomspace(*_RANGE, 161)
     first, *rest = matrix.values()
@@ -112,7 +113,8 @@ def roofline(
 
 
 def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Palette) -> list[Figure]:
-    """Names of the roofs; of a measured one and the datasheet's, which are near each other, on both sides."""
+    """Return the names of the roofs; of a measured one and the datasheet's, which are near each other, on both
+    sides."""
 
     def named(text: str, peak: float, *, above: bool) -> Figure:
         side = "bottom" if above else "top"
@@ -135,7 +137,7 @@ def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Pal
 def _ends(
     trail: LayerOperation, at: npt.NDArray[np.float64], tokens: npt.NDArray[np.float64], palette: Palette
 ) -> list[Figure]:
-    """Names the trail where it is alone, between the operations that move bytes and the ridge."""
+    """Return names the trail where it is alone, between the operations that move bytes and the ridge."""
     rates = np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12
     ridge = trail.placed.peak / trail.placed.bandwidth
     alone = [(i, int(t)) for i, t in enumerate(tokens.tolist()) if 6 < at[i] < 0.6 * ridge]
@@ -158,7 +160,7 @@ def _ends(
 
 
 def _names(operations: Sequence[LayerOperation], palette: Palette) -> list[Figure]:
-    """Names beside all but the matrix products, which crowd under the roof and are read by hovering.
+    """Return names beside all but the matmuls, which crowd under the roof and are read by hovering.
 
     They take turns right and left of the roof, because several share nearly one place.
     """

@@ -20,7 +20,7 @@ _ATTENTION = ("attention", "scores", "softmax", "values")
 
 @dataclass(frozen=True, slots=True)
 class RooflineRow:
-    """One operation, its phases together; per: the layer, or what it stands beside the layer for."""
+    """One operation with its phases together. per: the layer, or the model or step that it belongs to instead."""
 
     name: str
     matmul: bool
@@ -32,7 +32,8 @@ class RooflineRow:
 
 
 def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
-    """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
+    """Return operations with forward and backward together; the intensity and the limit are those of the first
+    phase."""
     merged: dict[str, RooflineRow] = {}
     for o in result:
         before = merged.get(o.row)
@@ -74,7 +75,7 @@ _ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
 
 
 def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> list[Message]:
-    """Return what matmuls are of the layer's FLOPs and of its time, and what is beside it."""
+    """Return the share of matmuls in the layer's FLOPs and time, and the operations outside the layer."""
     rows = rows_of(result)
     layer = sum(r.seconds for r in rows if r.per == "layer")
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
@@ -91,7 +92,7 @@ def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> li
 
 
 def device_name(name: str, plan: Plan) -> Message | str:
-    """Return the accelerator, and whose measured rates count where any do."""
+    """Return the accelerator, and the origin of measured rates if there are any."""
     if rates_origin(plan) not in ("own", "stands in"):
         return name
     origin = plan.measured.device
@@ -119,7 +120,7 @@ def fused_text(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOpe
 
 
 def below_16bit(dtype: str, wide: str, *, mixture: bool) -> Message | str:
-    """Return what runs in a dtype below 16 bits and what does not; empty where there is no such division."""
+    """Return what runs in a dtype below 16 bits and what does not; empty if there is no such division."""
     if dtype == wide:
         return ""
     way = "roofline.low_precision_router" if mixture else "roofline.low_precision"

@@ -26,7 +26,8 @@ class RunPoint:
 
 
 def evidence_scatter(points: Sequence[RunPoint], palette: Palette) -> Figure:
-    """Every published run by size: filled where comparable with the plan, hollow elsewhere; the plan as a cross."""
+    """Return every published run by size: filled where comparable with the plan, hollow elsewhere; the plan as a
+    cross."""
 
     def cloud(chosen: list[RunPoint], marker: Figure) -> Figure:
         return marks(

@@ -15,9 +15,9 @@ _ROW = 38
 
 
 def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) -> Figure:
-    """A staircase over the time on the wall, from 0 to 100 %: each part begins where the one above it ends.
+    """Return a staircase of the end-to-end time, from 0 to 100%: each part starts where the one above it ends.
 
-    parts: name, share, and the role it wears. Figures stand beside the names, so a sliver is as legible as a bar.
+    parts: name, share, and color role. The numbers are next to the names, so that small parts are readable.
     """
     shares = np.array([100 * share for _, share, _ in parts])
     starts = np.concatenate([[0.0], np.cumsum(shares)[:-1]])

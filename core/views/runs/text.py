@@ -62,9 +62,9 @@ def published_headings(c: Comparison) -> tuple[Message, ...]:
 
 
 def published_rows(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
-    """Return a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
+    """Return the rows of a published run compared with 6ND for the same model, tokens, and accelerator.
 
-    steps: the plan's MFU of steady steps, of the peak that the run is held against.
+    steps: the plan's steady-state MFU, relative to the peak that the run is compared with.
     """
     unknown, excluded = message("runs.table.unknown"), message("runs.table.excluded")
     flop, flop_off = (unknown, "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
@@ -134,12 +134,12 @@ def near_table(similar: Sequence[SimilarRun], shares: Mapping[Evidence, float]) 
 
 
 def score_text(score: Score) -> Message:
-    """Return how far the range is to be trusted: what happened to labs that were held out."""
+    """Return how well held-out labs were predicted."""
     return message("runs.score", tenths=float(round(10 * score.inside)), runs=float(score.runs), error=score.error)
 
 
 def score_detail(score: Score, own: Score) -> Message:
-    """Return how that was measured. own: the score with one like run of the same lab known."""
+    """Return how the score was measured. own: the score if one similar run of the same lab is known."""
     return message(
         "runs.score.detail",
         runs=float(score.runs),

@@ -21,7 +21,7 @@ _NOTHING = 1e-9
 
 
 def whole_text(a: PlanEstimate) -> Message:
-    """Return what the end-to-end time goes to."""
+    """Return the parts of the end-to-end time in a sentence."""
     m, rest = a.middle, unexplained(a)
     way = "whole.takeaway_rest" if rest > _NOTHING else "whole.takeaway"
     return pick_message(
@@ -81,7 +81,7 @@ def checkpoint_rows(a: PlanEstimate) -> list[tuple[str, str]]:
 
 
 def _scenarios(values: Iterable[Any], kind: Kind, digits: int = 3) -> str:
-    """The middle of three values, and behind it their range where there is one."""
+    """Return the middle of three values, and behind it their range where there is one."""
     low, middle, high = sorted(float(value) for value in values)
     text = format_quantity(middle, kind, digits)
     if low == high:
@@ -108,7 +108,7 @@ def time_shares(a: PlanEstimate) -> list[tuple[str, float, str]]:
 
 
 def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
-    """Return rows of published failure rates."""
+    """Return the rows of published failure rates."""
     return [
         (
             r.name,
@@ -142,7 +142,7 @@ def _ends(interval: Interval) -> tuple[float, float]:
 
 
 def power_basis(a: PlanEstimate) -> Message | str:
-    """Return what energy and peak power are computed from; empty where no power is known."""
+    """Return what energy and peak power are computed from; empty if no power is known."""
     if not a.energy.known:
         return ""
     node, (_, share) = node_power(a.device), drawn_power(a.device, a.plan.power.draw)

@@ -101,7 +101,8 @@ def _results(mode: str, results: Sequence[LayoutResult], hover: str, **options: 
 
 
 def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
-    """The names of the fastest and of the smallest layout of the front; of the fastest where both have one name."""
+    """Return the names of the fastest and of the smallest layout of the front; of the fastest where both have one
+    name."""
     ends = {short_layout(result.layout): result for result in (front[-1], front[0])}
     return [
         label(
@@ -122,7 +123,7 @@ def _ends(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
 
 
 def _keys(parts: Sequence[str], palette: Palette) -> list[str]:
-    """The names of the colors, each once, in lines."""
+    """Return the names of the colors, each once, in lines."""
     words = {str(key_name(part)): part_color(part, palette) for part in parts}
     lines: list[list[str]] = []
     for word in words:

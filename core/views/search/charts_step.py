@@ -20,14 +20,15 @@ _MARGIN = {"l": 8, "r": 16, "t": 34, "b": 8}
 
 
 def shown_parts(step: StepTime) -> list[tuple[str, float]]:
-    """The parts of a step that take any time worth a row, in the order in which they stand in it."""
+    """Return the parts of a step that take any time worth a row, in the order in which they stand in it."""
     whole = float(step.total)
     named = ((name, float(getattr(step, name))) for name in PARTS)
     return [(name, seconds) for name, seconds in named if seconds > _SLIVER * whole]
 
 
 def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> Figure:
-    """A staircase over the seconds of a step: each part begins where the one before it ends; the range at its end."""
+    """Return a staircase over the seconds of a step: each part begins where the one before it ends; the range at its
+    end."""
     parts = shown_parts(step)
     whole = float(step.total)
     seconds = np.array([value for _, value in parts])

@@ -40,7 +40,7 @@ def step_range(at: PlanEstimate) -> Message:
 
 
 def answer_rows(at: PlanEstimate, result: SearchResult) -> list[Row]:
-    """Return what a step comes to, and how many layouts were searched."""
+    """Return the rows of a step, and of the number of layouts searched."""
     request, step = at.request, at.step
     sequences = step.tokens // request.timed_length
     batch = message("search.row.tokens_note", sequences=float(sequences), length=float(request.seq_len))
@@ -107,8 +107,10 @@ def network_note(request: SearchRequest) -> Message | str:
 
 
 def fastest_text(plan: Plan, result: SearchResult, here: LayoutResult) -> Message | str:
-    """Return the fastest layout of the search space, and how far the plan's layout is from it; empty for that layout
-    itself, and where both are about as fast."""
+    """Return the fastest layout of the search space, compared with the plan's layout.
+
+    Empty if they are the same or about as fast.
+    """
     best = result.best
     if best is None or here.layout == best.layout:
         return ""

@@ -47,7 +47,7 @@ def bubble_text(layout: Layout, line: Timeline, step: StepTime) -> Message:
 
 
 def stage_name(place: int, count: int) -> Message | str:
-    """Return the name of a pipeline stage; empty where there is one."""
+    """Return the name of a pipeline stage; empty if there is one."""
     return message("search.stage", stage=place + 1.0) if count > 1 else ""
 
 

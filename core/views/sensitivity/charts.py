@@ -16,7 +16,7 @@ _ROW = 46
 
 
 def tornado(swings: Sequence[NamedSwing], here: float, dollars: bool, palette: Palette) -> Figure:
-    """One bar per input from the answer at its low end to that at its high end, the widest on top.
+    """Return one bar per input from the answer at its low end to that at its high end, the widest on top.
 
     swings: with their names and ranges in words; here: the answer at the middle of everything.
     """

@@ -47,7 +47,7 @@ def _named(swing: Swing) -> NamedSwing:
 
 
 def unrented(a: PlanEstimate) -> Message | str:
-    """Return that days are shown for want of dollars; empty where there are dollars."""
+    """Return that days are shown for want of dollars; empty if there are dollars."""
     if math.isnan(a.middle.dollars):
         return message("sensitivity.no_price", device=a.device.name)
     return message("sensitivity.owned") if a.plan.owned else ""

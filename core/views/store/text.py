@@ -67,12 +67,12 @@ def changes_since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
 
 
 def answer(plan: ComparedPlan) -> Message:
-    """Return what a plan comes to now."""
+    """Return a saved plan's result as of now."""
     return plan_text.headline(plan.answer) if plan.answer else message("saved.no_answer", problem=plan.problem)
 
 
 def decision_answer(plan: SavedPlan) -> str:
-    """Return what a saved decision comes to now, and what was chosen."""
+    """Return a saved decision's result as of now, and the choice."""
     d = decide(plan.entry.reading)
     return " ".join(filter(None, (decide_text.answer(d), decide_text.record(d, plan.entry.reading.texts))))
 

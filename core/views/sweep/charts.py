@@ -100,7 +100,7 @@ def grid_alt(sweep: Sweep, result: Result, answer: str) -> Message:
 
 
 def shares_of(values: Array) -> Array:
-    """Return where each value lies between the smallest and the largest, from 0 to 1; 0 if unknown."""
+    """Return where each value is between the smallest and the largest, from 0 to 1; 0 if unknown."""
     finite = np.isfinite(values)
     low, high = (float(np.min(values[finite])), float(np.max(values[finite]))) if finite.any() else (0.0, 0.0)
     if low == high:
@@ -142,8 +142,8 @@ def _line(kind: str, inside: Bools, yes: str, no: str) -> dict[str, Any] | None:
 
 
 def edges(inside: Bools) -> list[tuple[int, int, int, int]]:
-    """Return x and y of both ends of every edge between a cell where it holds and one where it does not, in cells from
-    the top left."""
+    """Return the x and y of both ends of every edge between a cell where it holds and one where it does not, in cells
+    from the top left."""
     upright = np.argwhere(inside[:, 1:] != inside[:, :-1])
     level = np.argwhere(inside[1:, :] != inside[:-1, :])
     rows = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]

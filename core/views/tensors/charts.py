@@ -37,7 +37,8 @@ class DrawnTensor:
 
 
 def drawn(trace: Trace) -> list[DrawnTensor]:
-    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
+    """Return every tensor to draw: new ones, all pieces of a split, and the one that a rejected view would have
+    needed."""
     figures: list[DrawnTensor] = []
     for step in trace.steps:
         if step.pieces and step.picked is None and step.kind in ("view", "copy"):
@@ -53,7 +54,7 @@ def drawn(trace: Trace) -> list[DrawnTensor]:
 
 
 def storage_picture(trace: Trace) -> dict[str, Any]:
-    """Steps, storages and tensors of ``trace``, for the component ``storage``.
+    """Return steps, storages and tensors of ``trace``, for the component ``storage``.
 
     All text is plain and must be shown as text. A storage has one reading per element type that a tensor reads it
     as; cells are numbered by offset and ``item`` is the bytes of one; its values are those at the end, and undoing its
@@ -139,7 +140,7 @@ class _Picture:
         return [message("tensors.because", reason=step.reason)] if step.reason else []
 
     def _unread(self, line: Unread) -> dict[str, Any]:
-        """The line that is not run, after those that are."""
+        """Return the line that is not run, after those that are."""
         return {
             **dict.fromkeys(("name", "shape", "stride", "added", "total"), ""),
             "source": line.text,
@@ -155,12 +156,12 @@ class _Picture:
         }
 
     def _named_by(self, step: TraceStep) -> TraceStep:
-        """The step after which all results of ``step`` have their names."""
+        """Return the step after which all results of ``step`` have their names."""
         after = self.trace.steps[step.number + 1 :]
         return next((a for a, b in pairwise((step, *after)) if b.operation != "piece"), (step, *after)[-1])
 
     def _names(self, step: TraceStep) -> str:
-        """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
+        """Return what the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
         says_so = step.operation in ("name", "gradient") or (
             step.kind == "write" and step.expression.startswith(step.name)
         )
@@ -170,14 +171,14 @@ class _Picture:
         return ", ".join(name for name in (step.name, *pieces) if name)
 
     def _opened_by(self, step: TraceStep) -> list[int]:
-        """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
+        """Return the tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
         numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
         seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
         first = self._shown_at(step)
         return list(dict.fromkeys(number for number in (first, *numbers, *seen) if number >= 0))[:_MOST_OPENED]
 
     def _shown_at(self, step: TraceStep) -> int:
-        """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
+        """Return the tensor that shows this step: its own, or the one it wrote through, returned or was rejected on."""
         while True:
             numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
             if numbers:
@@ -190,7 +191,7 @@ class _Picture:
                 step = replace(step, layout=layout)
 
     def _line_of(self, step: TraceStep) -> int:
-        """The place of a step in the timeline."""
+        """Return the place of a step in the timeline."""
         return bisect_right(self.listed, step.number) - 1
 
     # ------------------------------------------------------------------------------------------- storages
@@ -220,7 +221,8 @@ class _Picture:
         }
 
     def _writes(self, memory: Memory) -> list[dict[str, Any]]:
-        """The cells of every write with what they held before; where that is too much, all cells as of the last."""
+        """Return the cells of every write with what they held before; where that is too much, all cells as of the
+        last."""
         if not self.kept:
             cells = sorted({cell for write in memory.writes for cell in write.cells})
             return [{"step": len(self.listed) - 1, "cells": cells, "before": []}] if cells else []
@@ -272,12 +274,13 @@ class _Picture:
 
 
 def _with_its_place(source: str) -> str:
-    """An operation whose second operand is the result before it, with a mark where that stands: ``0.5 * …``."""
+    """Return an operation whose second operand is the result before it, with a mark where that stands: ``0.5 * …``."""
     return f"{source} …" if source[-1:] and source[-1] in "+-*/@%&|^<>=" else source
 
 
 def _facts(layout: TensorLayout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
-    """The small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a warning."""
+    """Return the small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a
+    warning."""
     if is_contiguous:
         order = (message("tensors.picture.contiguous"), "")
     elif layout.is_channels_last:
@@ -292,7 +295,8 @@ def _facts(layout: TensorLayout, is_contiguous: bool, item: int) -> list[tuple[s
 
 
 def reason(trace: Trace) -> dict[str, Any] | None:
-    """The last view of ``trace`` as two rows of dimensions: those it had, in the runs that merge, and those asked.
+    """Return the last view of ``trace`` as two rows of dimensions: those it had, in the runs that merge, and those
+    asked.
 
     ``None`` when no step asked for a new shape; torch's error alone when the algebra has no account of it.
     """
@@ -329,7 +333,7 @@ def reason(trace: Trace) -> dict[str, Any] | None:
 
 
 def _annotated(error: str) -> dict[str, Any]:
-    """A reason that has nothing but an error to show."""
+    """Return a reason that has nothing but an error to show."""
     return {"error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
 
 
@@ -349,7 +353,7 @@ def _run(layout: TensorLayout, run: StrideRun) -> dict[str, Any]:
 
 
 def _dims(layout: TensorLayout, run: StrideRun) -> list[int]:
-    """The dimensions of a run that take a step at all."""
+    """Return the dimensions of a run that take a step at all."""
     return [dim for dim in range(run.first, run.last + 1) if layout.shape[dim] != 1]
 
 
@@ -359,7 +363,7 @@ def _compare(layout: TensorLayout, left: StrideRun, right: StrideRun) -> str:
 
 
 def _asked(verdict: ViewVerdict, runs: Sequence[StrideRun], copied: bool) -> list[dict[str, Any]]:
-    """The new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride.
+    """Return the new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride.
 
     copied: the step copied, so that its strides are those of the copy, and a view's are what might have been.
     """

@@ -16,7 +16,7 @@ def notable_bytes(step: TraceStep) -> int:
 
 
 def inside(trace: Trace, step: TraceStep) -> list[Message]:
-    """Return what the operation of ``step`` allocated besides its result; nothing where it did not."""
+    """Return what the operation of ``step`` allocated besides its result; nothing if it did not."""
     if not (size := notable_bytes(step)):
         return []
     if operands := _operands(trace, step):
@@ -26,7 +26,7 @@ def inside(trace: Trace, step: TraceStep) -> list[Message]:
 
 
 def _operands(trace: Trace, step: TraceStep) -> Message | None:
-    """Which operands a matmul copies, and why; None where something else is copied."""
+    """Return which operands a matmul copies, and why; None if something else is copied."""
     is_matmul = step.operation == "matmul" or step.symbol == "@"
     if not is_matmul or step.kind == "refused" or len(step.inputs) != 2:
         return None
@@ -40,7 +40,7 @@ def _operands(trace: Trace, step: TraceStep) -> Message | None:
 
 
 def flops(step: TraceStep) -> list[Message]:
-    """Return the FLOPs of a step; nothing where it has none."""
+    """Return the FLOPs of a step; nothing if it has none."""
     return [message("tensors.memory.step_flops", flops=float(step.flops))] if step.flops else []
 
 

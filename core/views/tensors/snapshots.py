@@ -33,7 +33,7 @@ class Memory:
 
 
 def memories(trace: Trace, storage: int, most: int) -> dict[str, Memory]:
-    """Element type → the first ``most`` cells of a storage, for each type that a tensor reads it as.
+    """Return element type → the first ``most`` cells of a storage, for each type that a tensor reads it as.
 
     A write through another type changes the cells of the tensors that see it; others keep what was last read there.
     """
@@ -54,7 +54,7 @@ def memories(trace: Trace, storage: int, most: int) -> dict[str, Memory]:
 
 
 def _seen(trace: Trace, write: TraceStep, dtype: str, values: Sequence[Scalar]) -> list[Scalar]:
-    """``values`` with what the tensors of ``dtype`` show once ``write`` was done."""
+    """Return ``values`` with what the tensors of ``dtype`` show once ``write`` was done."""
     after = list(values)
     for number, scalars in zip(write.changed, write.after, strict=True):
         seen = trace.steps[number]
@@ -66,7 +66,7 @@ def _seen(trace: Trace, write: TraceStep, dtype: str, values: Sequence[Scalar]) 
 
 
 def written_cells(write: TraceStep, item: int) -> list[int]:
-    """The cells, of ``item`` bytes each, that hold a byte which a step wrote."""
+    """Return the cells, of ``item`` bytes each, that hold a byte which a step wrote."""
     size = write.element_size
     if item == size or not write.written:
         return list(write.written)
@@ -76,5 +76,5 @@ def written_cells(write: TraceStep, item: int) -> list[int]:
 
 
 def are_kept(memory: Iterable[Memory]) -> bool:
-    """Whether the cells before every write are few enough to be handed on."""
+    """Return whether the cells before every write are few enough to be handed on."""
     return sum(len(write.cells) for item in memory for write in item.writes) <= limit("picture_cells")

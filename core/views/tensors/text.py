@@ -46,13 +46,13 @@ def storage_letter(storage: int) -> str:
 
 
 def fact_rows(trace: Trace) -> list[tuple[int, str, str, str]]:
-    """Return what lines said that are no tensors: line, what was asked, answer, and ✓ or ✗ of an assertion."""
+    """Return the results that are not tensors: line, expression, value, and ✓ or ✗ for an assertion."""
     marks = {True: "✓", False: "✗", None: ""}
     return [(fact.line, fact.text, fact.value, marks[fact.holds]) for fact in trace.facts]
 
 
 def unread_line_note(trace: Trace) -> list[Message]:
-    """Return what is said of the line that did not run; nothing where all lines ran."""
+    """Return the note on the line that did not run; empty if all lines ran."""
     if trace.unread is None:
         return []
     before = len(trace.steps) > 1 or bool(trace.facts)
@@ -91,7 +91,7 @@ def _outcome(trace: Trace) -> list[Message]:
 
 
 def _asked_alone(trace: Trace) -> list[Message]:
-    """Of a program that makes no tensor."""
+    """Return the answer for a program that makes no tensor."""
     if not trace.facts:
         return [message("tensors.fact.none")]
     fact = trace.facts[-1]
@@ -103,7 +103,7 @@ def _asked_alone(trace: Trace) -> list[Message]:
 
 
 def _gradients(trace: Trace) -> list[Message]:
-    """Which tensors have a gradient, and what is saved to compute it."""
+    """Return which tensors have a gradient, and what is saved to compute it."""
     started = next(step for step in reversed(trace.steps) if step.operation == "backward")
     left = [step for step in trace.steps if step.operation == "gradient" and step.number > started.number]
     made, names = float(sum(step.bytes_allocated for step in left)), list(dict.fromkeys(step.name for step in left))
@@ -118,7 +118,7 @@ def _gradients(trace: Trace) -> list[Message]:
 
 
 def _fails(trace: Trace, step: TraceStep) -> list[Message]:
-    """Why torch raises, and what to write instead."""
+    """Return why torch raises, and what to write instead."""
     tried = trace.steps[step.inputs[0] if step.inputs else 0]
     edge = None if step.verdict is None else step.verdict.boundary
     if step.verdict is not None and edge is not None:
@@ -154,7 +154,7 @@ PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
 
 
 def _written(trace: Trace, step: TraceStep) -> list[Message]:
-    """Which cells a write reaches, and who else sees it."""
+    """Return which cells a write reaches, and who else sees it."""
     call, cells = step.expression, float(step.touched)
     if not step.touched:
         return [message("tensors.write.nothing", call=call)]
@@ -222,7 +222,7 @@ _LARGEST = 3
 
 
 def _copied(trace: Trace) -> list[Message]:
-    """Which steps allocate new storage."""
+    """Return which steps allocate new storage."""
     done = [step for step in trace.steps[1:] if step.operation != "piece" and step.kind != "refused"]
     table = {step.number: sum(trace.made_by(step).values()) for step in done}
     result, total = [step for step in done if table[step.number]], float(trace.bytes_copied)

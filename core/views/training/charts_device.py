@@ -41,7 +41,7 @@ def colour(role: str, palette: Palette) -> str:
 def device_bars(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> Figure:
     """Return one stacked bar for each named account, against the memory capacity.
 
-    usable: bytes; NaN where unknown, and then without its line.
+    usable: bytes; NaN if unknown, and then without its line.
     """
     sizes = [[float(getattr(memory, field)) / GIB for field, *_ in CLASSES] for _, memory in rows]
     classes = [(role, name) for _, role, name in CLASSES]
@@ -117,7 +117,7 @@ def _stacked_bars(
 def class_labels(
     sizes: Sequence[tuple[str, str, float]], widest: float, palette: Palette, *, named: bool
 ) -> list[dict[str, Any]]:
-    """The names of classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
+    """Return the names of classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
     ends: list[float] = []
     rows: list[dict[str, Any]] = []
     start = 0.0

@@ -14,7 +14,8 @@ from core.views.training.charts_device import CLASSES, GIB, colour
 
 
 def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
-    """Stacked areas of every class over the points of one step, against the memory. usable: bytes, NaN if unknown."""
+    """Return the stacked areas of every class over the points of one step, against the memory. usable: bytes, NaN if
+    unknown."""
     x = np.arange(len(curve.phases))
     total = curve.total / GIB
     peak = curve.peak

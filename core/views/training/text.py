@@ -22,7 +22,7 @@ from core.views.plan.text_recomputed import recomputed
 
 
 def headroom_cell(h: MemoryEstimate) -> str:
-    """Return what is free, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the capacity is."""
+    """Return what is free, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown if the capacity is."""
     if h.fits == "unknown":
         return message("training.cell.unknown")
     sign = "−" if h.spare < 0 else ""

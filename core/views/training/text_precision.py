@@ -18,7 +18,7 @@ from core.views.training.text import headroom_cell
 
 
 def unsharded(h: MemoryEstimate) -> StateBytes:
-    """Return bytes of one parameter's states before anything is sharded, wherever they lie."""
+    """Return the bytes of model states per parameter before sharding, on accelerator and host."""
     return states_per_parameter(h.optimizer, h.policy, h.spec)
 
 
@@ -36,7 +36,7 @@ def adds_up(h: MemoryEstimate) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionRow:
-    """One class of tensors. field: what decides its type; None where the optimizer itself does, or one before does."""
+    """One class of tensors. field: what decides its type; None if the optimizer itself does, or one before does."""
 
     field: Field | None
     name: Message
@@ -45,7 +45,7 @@ class PrecisionRow:
 
 
 def precision_rows(h: MemoryEstimate) -> list[PrecisionRow]:
-    """Return every class of tensors of a plan with its bytes per parameter, and what it is for."""
+    """Return every class of tensors with its format, bytes per parameter, and purpose."""
     seen: set[str] = set()
     rows: list[PrecisionRow] = []
     for row in policy_rows(h.policy, h.optimizer):
@@ -92,7 +92,7 @@ def short_sum(states: StateBytes) -> Message:
 
 
 def total(h: MemoryEstimate) -> tuple[Message, str, Message]:
-    """Return the row under them: what it is, the sum, and its parts."""
+    """Return the last row of the precision table: the sum and its parts."""
     states = unsharded(h)
     parts = message(
         "training.policy.sum" if h.optimizer.uniform else "training.policy.sum_mean",

@@ -89,5 +89,5 @@ def experiment_panel(inputs: Inputs, one: Experiment) -> None:
 
 
 def _cancel(runner: ExperimentRunner, id: str) -> None:
-    """In a callback: end it."""
+    """Cancel the experiment (callback)."""
     runner.cancel(id)

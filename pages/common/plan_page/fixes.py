@@ -18,7 +18,7 @@ _OTHERS = 2
 
 
 def draw_fixes(inputs: Inputs, h: MemoryEstimate) -> None:
-    """What uses most of the memory, and the changes."""
+    """Draw what uses most of the memory, and the changes."""
     result, more = fixes(h), fewest_accelerators(h)
     show.takeaway(" ".join(text_fixes.why(h, result)))
 

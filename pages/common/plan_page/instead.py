@@ -49,7 +49,7 @@ def worked_out(inputs: Inputs, work: Callable[[ParsedForm], T]) -> T:
 
 
 def _message_and_field(form: Form, problem: Problem) -> tuple[str, str]:
-    """A problem's message and the id of the field at fault."""
+    """Return a problem's message and the id of the field at fault."""
     if isinstance(problem, TrainedError):
         field = form[field_of(problem)]
         return message("error.field", field=field.label, problem=str(problem)), field.id
@@ -63,10 +63,12 @@ def _of_own_layout(inputs: Inputs, at_fault: str) -> bool:
 
 
 def first_possible(inputs: Inputs, work: Callable[[ParsedForm], T], problem: Problem) -> tuple[T, str]:
-    """What ``work`` makes of a plan for which it raises ``ValueError``, and what to say. The first of these that can be
-    worked out: with the field at fault as it usually is, or as many accelerators as are needed, of a layout the
-    fastest, with all of the model trained, in its fastest layout, with both, and of the plan as every visitor's
-    begins."""
+    """Return what ``work`` makes of the first possible variant of a plan for which it raises ``ValueError``, and a
+    message.
+
+    The variants are, in order: the default of the field at fault, or as many accelerators as needed; everything
+    trained; the fastest layout; both; and the default plan.
+    """
     texts, (_, at_fault) = inputs.reading.texts, _message_and_field(inputs.form, problem)
     needed = problem.needed if isinstance(problem, DoesNotFitError) else None
     first = LAYING.id if _of_own_layout(inputs, at_fault) else at_fault

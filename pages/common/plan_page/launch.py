@@ -9,7 +9,7 @@ from pages.common import show
 
 
 def draw_launch(launch: Launch) -> None:
-    """Draw lines with their remarks and source; remarks alone where the program cannot run the plan."""
+    """Draw launch lines with their notes and source; only the notes if the program cannot run the plan."""
     if launch.text:
         st.code(launch.text, language=launch.language)
     for remark in launch.notes:

@@ -16,7 +16,7 @@ Subject = TypeVar("Subject")
 
 
 def switches(groups: Groups) -> dict[str, Field]:
-    """The panels as fields of the page's form, in the order in which they stand."""
+    """Return the switches of the panels as fields of the page's form, in order."""
     return {
         name: switch(name, title, False, part="panels") for titles in groups.values() for name, title in titles.items()
     }
@@ -25,7 +25,7 @@ def switches(groups: Groups) -> dict[str, Field]:
 def draw_panels(
     inputs: Inputs, groups: Groups, panels: Mapping[str, Callable[[Inputs, Subject], None]], about: Subject
 ) -> None:
-    """Every panel under its heading; one that is open shows what ``about`` comes to."""
+    """Draw every panel under its heading. An open panel shows its content for ``about``."""
     for heading, titles in groups.items():
         show.heading(heading)
         for name, title in titles.items():

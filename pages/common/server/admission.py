@@ -37,7 +37,7 @@ LET_GO_EVERY_S = 20.0
 
 
 def raise_limit() -> int | None:
-    """Raise this process's soft limit of descriptors to its hard one, and give it; ``None`` where there is none."""
+    """Raise this process's soft limit of descriptors to the hard limit, and return it; ``None`` without limits."""
     if resource is None:
         return None
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -47,7 +47,7 @@ def raise_limit() -> int | None:
 
 
 def has_capacity(descriptors: int = SPARE) -> bool:
-    """Whether this many descriptors can be had, found by taking and returning them: no limit is overlooked."""
+    """Return whether this many descriptors can be had, found by taking and returning them: no limit is overlooked."""
     taken: list[int] = []
     try:
         taken.append(os.open(os.devnull, os.O_RDONLY))
@@ -72,7 +72,7 @@ async def clean_up_sessions() -> None:
 
 
 def close_expired_sessions() -> int:
-    """Close the sessions whose visitors did not come back in time, and give their number.
+    """Close the sessions whose users did not come back in time, and give their number.
 
     Streamlit 1.67 notices that a session's time is over when the next one leaves, which may be never, and leaves its
     descriptors to the garbage collector, which without a collection after every rerun may take its time.
@@ -87,7 +87,7 @@ def close_expired_sessions() -> int:
 
 
 class Admission:
-    """ASGI middleware that serves everybody while there is room; else it answers 503, to the health check as well.
+    """ASGI middleware that serves every user while there is room; else it answers 503, to the health check as well.
 
     Only who asks for something new is turned away: sessions that are connected stay, and keep what they have.
     """

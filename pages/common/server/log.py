@@ -32,7 +32,7 @@ class OncePer(logging.Filter):
         self._seen: OrderedDict[tuple[str, ...], tuple[float, int]] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log ``record``; where others were held back since the last one, its message says how many."""
+        """Return whether to log ``record``. If others were suppressed since the last one, its message says how many."""
         kind = _kind(record)
         with self._lock:
             now = self._clock()
@@ -55,7 +55,7 @@ def _kind(record: logging.LogRecord) -> tuple[str, ...]:
 
 
 def _place(trace: TracebackType | None) -> str:
-    """File and line that raised, where there is a traceback."""
+    """Return file and line that raised, where there is a traceback."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""

@@ -31,13 +31,16 @@ _HEADERS = {
 
 @cached("tables_kept")
 def headers() -> dict[str, str]:
-    """The headers of every answer."""
+    """Return the headers of every answer."""
     return {"Content-Security-Policy": _policy(), **_HEADERS}
 
 
 def _policy() -> str:
-    """Scripts are Streamlit's files, those in its page (by their hashes), and components, which it loads as blobs.
-    Styles are made in the browser. Nothing comes from, or goes to, another server."""
+    """Return the content security policy.
+
+    Scripts are Streamlit's files, those in its page (by their hashes), and components, which it loads as blobs. Styles
+    are made in the browser. Nothing comes from, or goes to, another server.
+    """
     inline = re.findall(r"<script>(.*?)</script>", _PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     hashes = (base64.b64encode(hashlib.sha256(item.encode()).digest()).decode() for item in inline)
     rules = {

@@ -54,7 +54,7 @@ def prepare_process() -> None:
 
 
 def import_pages() -> None:
-    """Import what every page imports: the pages themselves would draw."""
+    """Import what every page imports, but not the page scripts, which would draw."""
     for page in sorted(Path(__file__).parents[2].glob("*/page.py")):
         if page.with_name("form.py").exists():  # which the sidebar imports by the page's name
             importlib.import_module(f"pages.{page.parent.name}.form")
@@ -67,7 +67,7 @@ def import_pages() -> None:
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: object) -> AsyncIterator[None]:
-    """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
+    """Run around the server's life: free resources, decide how pages are found, and warm up after the start."""
     raise_limit()
     spare_the_log()
     apply()
@@ -96,10 +96,10 @@ class SparingLogger(logging.Logger):
 
 
 def spare_the_log() -> None:
-    """Keep every logger, those there are and those to come, from saying the same thing more than once a minute.
+    """Keep every present and future logger from repeating a message more than once a minute.
 
-    Streamlit gives each of its loggers a handler of its own, so no one place sees all records. asyncio alone, with no
-    descriptor left to accept connections, has filled 64 MB with saying so.
+    Streamlit gives each of its loggers a separate handler, so no single place sees all records. asyncio, without a
+    descriptor left to accept connections, once filled 64 MB with one message.
     """
     logging.setLoggerClass(SparingLogger)
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):
@@ -110,9 +110,9 @@ def spare_the_log() -> None:
 def send_at_once() -> int:
     """Set TCP_NODELAY on every TCP socket of this process, and give their number.
 
-    Streamlit binds its listening socket without naming a protocol, so asyncio does not recognise it as TCP and
-    leaves Nagle's algorithm on. A rerun answers in several small messages; the second then waits for the client's
-    delayed acknowledgement, 40 ms on Linux. Accepted connections inherit the option from the listening socket.
+    Streamlit binds its listening socket without naming a protocol, so asyncio does not recognize it as TCP and leaves
+    Nagle's algorithm on. A rerun answers in several small messages; the second then waits for the client's delayed
+    acknowledgement, 40 ms on Linux. Accepted connections inherit the option from the listening socket.
     """
     if not os.path.isdir("/dev/fd"):
         return 0

@@ -12,13 +12,13 @@ from core.tensors.sealed.trust import Site, is_local
 
 
 def programs_ready() -> str:
-    """Start the process; why no code can run, empty where it can."""
+    """Start the process; why no code can run, empty if it can."""
     _first_start()
     return POOL.warm()
 
 
 def site() -> Site:
-    """What holds code on this server, for the browser that asks."""
+    """Return what holds code on this server, for the browser that asks."""
     address, headers = st.get_option("server.address"), st.context.headers
     # A proxy on this computer would look local by its address, and may call the server by any name.
     client = headers.get("X-Forwarded-For") or st.context.ip_address

@@ -26,12 +26,12 @@ _PATIENCE_S = 5
 
 
 def who() -> str:
-    """The name of the visitor who has signed in, or the one they gave last; empty where there is none."""
+    """Return the name of the user who has signed in, or the one they gave last; empty if there is none."""
     return signed_in() or st.session_state.get(_GIVEN, "")
 
 
 def ask_name(key: str) -> None:
-    """A box for the name under which one who has not signed in saves."""
+    """Draw a box for the name under which one who has not signed in saves."""
     if signed_in():
         return
 
@@ -43,7 +43,7 @@ def ask_name(key: str) -> None:
 
 
 def signed_in() -> str:
-    """The visitor's name, or address if that is all the provider says; empty for one who has not signed in."""
+    """Return the user's name, or address if that is all the provider says; empty for one who has not signed in."""
     user = st.user.to_dict()
     if not user.get("is_logged_in"):
         return ""
@@ -52,12 +52,12 @@ def signed_in() -> str:
 
 
 def shut_out() -> bool:
-    """Whether a visitor has to sign in before anything is shown: ``required = true`` in the [auth] table."""
+    """Return whether a user has to sign in before anything is shown: ``required = true`` in the [auth] table."""
     return bool(_known_providers()) and st.session_state[_REQUIRED] and not signed_in()
 
 
 def _known_providers() -> tuple[str, ...]:
-    """The providers, read once in a session: every run would look for the file again."""
+    """Return the providers, read once in a session: every run would look for the file again."""
     if _PROVIDERS not in st.session_state:
         st.session_state[_PROVIDERS] = found = _providers()
         st.session_state[_REQUIRED] = bool(found) and st.secrets["auth"].get("required") is True
@@ -65,7 +65,7 @@ def _known_providers() -> tuple[str, ...]:
 
 
 def entry() -> None:
-    """The menu's entry: "Sign in", or "Sign out" with the name; nothing where signing in is not configured."""
+    """Draw the menu's entry: "Sign in", or "Sign out" with the name; nothing if signing in is not configured."""
     providers = _known_providers()
     if not providers:
         return
@@ -90,7 +90,8 @@ def _sign_in_label(provider: str) -> str:
 
 
 def _providers() -> tuple[str, ...]:
-    """Names of the [auth.…] tables, "" for one that stands in [auth] itself; none without an [auth] table."""
+    """Return the names of the [auth.…] tables, "" for one that stands in [auth] itself; none without an [auth]
+    table."""
     if not st.secrets.load_if_toml_exists() or "auth" not in st.secrets:
         return ()
     auth: Mapping[str, object] = st.secrets["auth"]
@@ -99,7 +100,7 @@ def _providers() -> tuple[str, ...]:
 
 
 def _answers(provider: str) -> bool:
-    """Whether the provider says where it signs people in; True where the settings lack its address."""
+    """Return whether the provider says where it signs people in; True if the settings lack its address."""
     auth: Mapping[str, Any] = st.secrets.get("auth", {})
     address = (auth.get(provider, auth) if provider else auth).get("server_metadata_url")
     if not address:
@@ -113,7 +114,7 @@ def _answers(provider: str) -> bool:
 
 
 def _go(provider: str) -> None:
-    """Send the browser to the provider, or say what is missing: to visitors in one sentence, to the log all of it."""
+    """Send the browser to the provider, or say what is missing: to users in one sentence, to the log all of it."""
     try:
         if _answers(provider):
             st.login(provider or None)

@@ -14,7 +14,7 @@ from core.tensors.sealed.namespace import load_torch
 def torch_ready() -> None:
     """Import torch and move what it brought out of the garbage collector's sight; later calls return at once.
 
-    On one thread: tensors here are small, and a second one waits in a busy loop, which takes the core from somebody.
+    On one thread: tensors here are small, and a second one waits in a busy loop, which takes the core from a user.
     """
     torch = load_torch()
     torch.set_num_threads(1)

@@ -23,9 +23,9 @@ class _FullError(Exception):
 
 
 class Uploads:
-    """ASGI middleware that counts what comes and what is kept, of each session and of all, and refuses what is more.
+    """ASGI middleware that limits uploads, per session and in total, by the bytes received and stored.
 
-    A file whose name cannot be read in the encoding that its sender claims is refused as well.
+    It also rejects a file whose name cannot be decoded.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -62,7 +62,7 @@ class Uploads:
             self._coming -= Counter({session: came})  # and forget who is at none
 
     def _make_sure(self, session: str) -> None:
-        """Raise `_FullError` where a session, or all of them, hold more than they may."""
+        """Raise `_FullError` if a session, or all of them, hold more than they may."""
         files = runtime.get_instance().uploaded_file_mgr
         mine = files.file_storage.get(session, {}).values()  # type: ignore[attr-defined]
         held = sum(len(file.data) + EACH for file in mine) + self._coming[session]

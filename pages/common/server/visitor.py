@@ -11,11 +11,11 @@ from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_N
 
 
 def visitor() -> str:
-    """The same for all that one visitor opens: 16 hexadecimal digits, empty where no session runs.
+    """Return the same for all that one user opens: 16 hexadecimal digits, empty if no session runs.
 
     Who has signed in is the same in every browser. Others are told by the token of Streamlit's cookie against forged
     requests, which a browser gets before its first session and keeps until it is closed; the cookie hides it behind a
-    mask that changes. Where cookies are refused, each session is a visitor of its own. Only a digest of any of them is
+    mask that changes. Where cookies are rejected, each session is a user of its own. Only a digest of any of them is
     given away.
     """
     user = st.user.to_dict()
