@@ -157,7 +157,7 @@ class Overhead:
     graphs: tuple[float, float, float]
 
 
-@cached("tables_kept")
+@cached("results_kept")
 def overhead(several: bool) -> Overhead:
     """What printed logs of vLLM on one accelerator, or on several, show outside weights and activations."""
     rows = read_rows("serving_logs")
