@@ -64,11 +64,6 @@ class FlopPart(ModelPart):
     square: bool
     products: tuple[AttentionProduct, ...]
 
-    @property
-    def in_layer(self) -> bool:
-        """Whether full recomputation does it again: the layers, not the tables at either end."""
-        return self.group not in ("embedding", "head")
-
     def explain(self) -> Explanation:
         """Return the formula of ``flop`` with its values, under the component’s name."""
         if not self.products:
@@ -111,7 +106,7 @@ class FlopCount:
     @property
     def in_layers(self) -> float:
         """Forward FLOPs per token of the layers, which full recomputation runs again; selective, ``squares``."""
-        return sum(part.flop for part in self.parts if part.in_layer)
+        return sum(part.flop for part in self.parts if part.group not in ("embedding", "head"))
 
     @property
     def weights(self) -> float:
