@@ -309,8 +309,7 @@ class Form:
     than a field. shared: ids of fields that are the same on every page that has them, such as those of a plan. An
     address has them under `SHARED`; older ones have them under the form's own prefix, which is still read. gone:
     retired fields that are dropped without a message: ids, or ids with their default text (``id=text``). Empty fields
-    and switches that were off are dropped in any case. dropped: texts by id of an older form → the message on those
-    that are dropped; empty if there are none.
+    and switches that were off are dropped in any case. dropped: texts of an older form → what it says of those.
     """
 
     prefix: str
