@@ -26,11 +26,12 @@ from core.step_time.work import (
     LayerWork,
     Products,
     layer_work,
+    logit_bytes,
     norm_traffic,
     square_flop,
     traffic_of,
 )
-from core.training.activations.tensors import COMPILED_WHOLE, FP32, Implementation, rank_tokens
+from core.training.activations.tensors import FP32, Implementation, rank_tokens
 from core.training.device.traffic import gathered_tokens, outputs_sent, passed_bytes, ring_bytes, sent_widths
 from core.training.layout import Degrees, LayerModule, Recompute, modules_of, pick, share_again, way_of
 
@@ -256,16 +257,6 @@ _LAST_SCATTER, _SENT_BACK = 0.25, 0.5
 """What recomputation without each last product leaves out: the last of a layer's two gathers and two scatters along the
 sequence, and of what goes to experts and back the way back."""
 
-_LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
-"""Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
-their log-softmax is written, and both have gradients."""
-
-_SEPARATE_LOSS, _COMPILED_LOSS, _READ_AGAIN, _LARGE_VOCAB = 36.0, 8.0, 12.0, 48_000
-"""The same where the loss is named: torch’s own with the zeroed gradient of its log-likelihood; compiled with the
-model; and what log-softmax reads again, for maximum, sum, and sum of the gradient, where rows at work, two a
-multiprocessor in fp32, outgrow an L2 of 50 MB [aten/src/ATen/native/cuda/SoftMax.cu]. Dense cross-entropy of 32,768
-tokens and a vocabulary of 201,088 took 107 ms with its products [Noumena-Network/nmoe pull request 10]."""
-
 _PASS, _PASS_ADAPTER, _PASS_QUANTISED = 1.6e-3, 0.08, 0.11
 """Seconds in which a host starts one pass of a layer operation by operation; what each adapter adds to that, and one
 beside a weight in few bits. Measured on three hosts of an H100 or H200: 1.3 to 2.5 ms a pass of a Llama layer."""
@@ -348,7 +339,7 @@ def layer_time(
         dequantising = host_passes * moved / speeds.memory
     head, head_once = rank.dense(work.head, speeds.matmul16)
     head_products = 2.0 + partly.head_share if partly else 3.0
-    logits = c.elementwise * _logit_bytes(how, spec.vocab) * work.logits / d.tensor / speeds.memory
+    logits = c.elementwise * logit_bytes(how, spec.vocab) * work.logits / d.tensor / speeds.memory
     ring = (d.context > 1) * 1.0
     skipped = running.skips_last_product
     return LayerTime(
@@ -369,16 +360,6 @@ def layer_time(
         head_elementwise=tokens * logits,
         ring=ring,
     )
-
-
-def _logit_bytes(how: Implementation, vocab: int) -> float:
-    if how.timed_loss is None:
-        return _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
-    if how.timed_loss == "fused":
-        return _LOGIT_BYTES
-    if how.timed_loss == COMPILED_WHOLE:
-        return _COMPILED_LOSS
-    return _SEPARATE_LOSS + _READ_AGAIN * (vocab > _LARGE_VOCAB)
 
 
 def _products(rank: RankTimes, tokens: Any, dense: Products, routed: Products, *, router: bool = False) -> Any:
