@@ -235,7 +235,7 @@ def blocks_of(cache: Cache, context: int, pass_tokens: int) -> Blocks:
 _TIERS: Mapping[float, tuple[int, int, int]] = MappingProxyType(
     {20: (2048, 8, 8), 35: (2048, 24, 80), 60: (4096, 32, 160), 160: (8192, 256, 512), math.inf: (16384, 512, 512)}
 )
-"""GiB below which a card reads so many tokens in a pass, and the largest batch of its graphs on under four cards and
+"""GiB under which a card reads so many tokens in a pass, and the largest batch of its graphs on under four cards and
 on more."""
 
 
