@@ -228,8 +228,7 @@ def choice(
 ) -> Field:
     """Return a field for one of ``options``, which are also its labels unless ``short`` has others.
 
-    few: whether all options are shown side by side. why_not: returns the reason why a text is not an option; empty for
-    none.
+    few: whether all options are shown side by side. why_not: returns why a text is not an option; empty for no reason.
     """
     names = tuple(options)
 
@@ -309,7 +308,8 @@ class Form:
     than a field. shared: ids of fields that are the same on every page that has them, such as those of a plan. An
     address has them under `SHARED`; older ones have them under the form's own prefix, which is still read. gone:
     retired fields that are dropped without a message: ids, or ids with their default text (``id=text``). Empty fields
-    and switches that were off are dropped in any case.
+    and switches that were off are dropped in any case. dropped: texts by id of an older form → message about what is
+    dropped; empty for nothing.
     """
 
     prefix: str
@@ -320,6 +320,7 @@ class Form:
     imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {}
     shared: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
+    dropped: Callable[[Mapping[str, str]], str] = lambda _: ""
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -429,6 +430,7 @@ class Form:
         for step in range(version, self.version) if version else (0,):
             if step in self.older:
                 texts = self.older[step](texts)
+        sentences += filter(None, [self.dropped(texts)])
         texts |= self.imply(texts)
         known_ids = {item.id for item in self.fields}
         unknown = self.unknown(texts)

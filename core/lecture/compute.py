@@ -73,7 +73,7 @@ def check_addition() -> Finding:
         message("lecture.C2.found", added=added.value, multiplied=multiplied.value, factor=factor),
         added.value == n * n and multiplied.value == 2 * n**3,
         (titled("Adding", added), titled("Multiplying", multiplied)),
-        shown=(f"{100 * share:.2f}% of a layer’s FLOPs",),
+        shown=(f"{100 * share:.2f}%",),
     )
 
 
@@ -261,5 +261,5 @@ def check_bounds() -> Finding:
         max(norm, row) < ridge.value < matmul,
         (*steps, ridge),
         message("lecture.C16.how"),
-        shown=(f"ridge, {ridge.value:.0f} FLOP/B", "Softmax", "Norms", "Cross-entropy"),
+        shown=(f"{ridge.value:.0f} FLOP/B", "Softmax", "Norms", "Cross-entropy"),
     )

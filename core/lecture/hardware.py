@@ -9,7 +9,7 @@ from core.hardware.operations import explain_device, peak_from_clock
 from core.lecture.claims import Finding, titled
 from core.messages import message
 from core.runs.published import printed_mfu
-from core.units import format_quantity
+from core.units import format_quantity, significant
 
 H100, A100 = "H100 SXM", "A100 SXM 80 GB"
 
@@ -32,6 +32,10 @@ def _written(*peaks: float) -> tuple[str, ...]:
     return tuple(str(format_quantity(peak, "flop_per_s")) for peak in peaks)
 
 
+def _times(peak: float, other: float) -> str:
+    return f"{significant(peak / other, 3)}×"
+
+
 def check_flop_and_rate() -> Finding:
     (peak,) = _peaks("bf16")
     day = training_seconds.explain(flop=peak * 86400, accelerators=1, peak=peak, mfu=1.0)
@@ -46,7 +50,7 @@ def check_peaks() -> Finding:
         message("lecture.C11.found", h100=h100, a100=a100, clock=explained[0].value),
         abs(explained[0].value / h100 - 1) < 1e-3,
         explained,
-        shown=_written(h100, a100),
+        shown=(*_written(h100), _times(h100, a100)),
     )
 
 
@@ -68,7 +72,7 @@ def check_good_mfu() -> Finding:
         spread.text,
         0.3 < spread.median < 0.55 and spread.highest < 0.9,
         how=message("lecture.C13.how"),
-        shown=(f"half below {100 * spread.median:.0f}%",),
+        shown=(str(format_quantity(spread.median, "ratio")),),
     )
 
 
@@ -90,7 +94,7 @@ def check_faster() -> Finding:
         bf16 / a100 > 3 and bf16 / fp32 > 14,
         _clocks(H100, A100),
         message("lecture.C14.how"),
-        shown=_written(bf16, a100, fp32),
+        shown=(*_written(bf16, fp32), _times(bf16, a100)),
     )
 
 

@@ -50,7 +50,7 @@ def check_largest_model(policy: str = "fp32") -> Finding:
         found == 40e9,
         steps,
         compared=(40e9, found),
-        shown=(f"{format_bytes(sheet, system='decimal')} would hold {format_count(found)}",),
+        shown=(str(format_bytes(sheet, system="decimal")), str(format_count(found))),
     )
 
 

@@ -48,7 +48,7 @@ def check_value_of_bits() -> Finding:
             titled("0.15625 in fp32, a normal number", explain(normal)[0]),
             titled("The smallest number of fp16, a subnormal", explain(tiny)[0]),
         ),
-        shown=(f"{normal.decimal} is stored exactly", "1.25 × 2⁻³"),
+        shown=(normal.decimal, normal.hex_code),
     )
 
 
@@ -66,7 +66,7 @@ def check_widths() -> Finding:
 def check_exponent_field() -> Finding:
     view = describe(124 << 23 | 1 << 21, FP32)
     found = message("lecture.F3.found", code=view.hex_code, value=view.decimal)
-    return Finding(found, view.value == Fraction(5, 32), explain(view), shown=(f"{view.decimal} is stored exactly",))
+    return Finding(found, view.value == Fraction(5, 32), explain(view), shown=(view.decimal, view.hex_code))
 
 
 def check_single_precision() -> Finding:

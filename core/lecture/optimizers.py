@@ -54,7 +54,7 @@ def check_steep_and_flat() -> Finding:
             scaled_step.explain(weight=1.0, rate=0.1, direction=100.0, square=1e4, epsilon=1e-8),
         ),
         message("lecture.M7.how"),
-        shown=tuple(f"tensor([{steep:.3g}, {flat:.3g}])" for steep, flat in (plain, adaptive)),
+        shown=tuple(f"tensor([{steep:.4f}, {flat:.4f}])" for steep, flat in (plain, adaptive)),
     )
 
 
@@ -81,7 +81,7 @@ def check_moments() -> Finding:
             running_square.explain(beta=_BETA_2, square=0.001, slope=-1.0),
         ),
         message("lecture.M16.how"),
-        shown=(f"tensor([{1 - _BETA_1:.1g}, {_BETA_1 - 1:.1g}])", "None"),
+        shown=(f"tensor([ {1 - _BETA_1:.4f}, {_BETA_1 - 1:.4f}])", "None"),
     )
 
 
@@ -144,5 +144,5 @@ def check_gradient() -> Finding:
         message("lecture.M12.found", predicted=predicted, gradient=str(tuple(whole))),
         gradient.tolist() == [1, 2, 3] and np.allclose(numeric, gradient, atol=1e-4),
         how=message("lecture.M12.how"),
-        shown=(f"tensor({whole})", "None"),
+        shown=(f"tensor([{', '.join(f'{one}.' for one in whole)}])", "None"),
     )

@@ -20,6 +20,7 @@ class SavedPlan:
 
     owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, plus one for each change.
     data_version: `core.data_version` of its results. problems: what cannot be read; a plan with any cannot be changed.
+    dropped: what an older version had and this one does not, as a notice.
     """
 
     id: str
@@ -33,6 +34,7 @@ class SavedPlan:
     archived: bool
     data_version: str
     problems: tuple[str, ...] = ()
+    dropped: str = ""
 
 
 @dataclass(frozen=True, slots=True)

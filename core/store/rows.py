@@ -92,6 +92,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
         archived=cells.archived,
         data_version=cells.knowledge,
         problems=tuple(problems),
+        dropped=form.dropped(cells.texts),
     )
 
 

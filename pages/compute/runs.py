@@ -91,6 +91,7 @@ def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     show.takeaway(text.score_text(score()))
     shares, runs = published_shares(timed, new_hardware), len(run_shares(timed))
     show.note(text.efficiency_text(shares, runs, has_step_estimate=timed, new_hardware=new_hardware))
+    show.note(printed_mfu().text)
     inputs.draw(BASIS)
     basis: Basis = inputs.reading.values[BASIS.id]
     rows = evidence(basis)
@@ -110,7 +111,6 @@ def evidence_panel(inputs: Inputs, a: PlanEstimate) -> None:
     with show.fold(message("runs.predicted.title", runs=float(len(predictions()))), key="compute:pred") as panel:
         if panel.open:
             show.note(text.score_detail(score(), score_of(predictions_by_one_of_its_own())))
-            show.note(printed_mfu().text)
             show.small_table(
                 *text.predicted_table(predictions()),
                 caption=message("runs.predicted.caption"),

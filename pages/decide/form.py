@@ -8,15 +8,15 @@ import streamlit as st
 
 from core.fields import VERSION
 from core.planning.decide.decision import DECIDE_FORM, packed_texts
-from core.planning.decide.presets import PRESETS
 from core.planning.decide.record import RecordError, is_packed, unpack
 from core.planning.form.plan_form import complete_presets
+from core.planning.presets import DECISION_PRESETS
 from core.store.errors import StoreError
 from core.store.locations import plan_store
 from pages.common.inputs import PACKED
 from pages.common.saving import ID, REVISION, saved_as
 
-PAGE_PRESETS = complete_presets(PRESETS)
+PAGE_PRESETS = complete_presets(DECISION_PRESETS)
 
 FORM = DECIDE_FORM
 
@@ -42,6 +42,7 @@ def open_link() -> list[str]:
             texts = saved.entry.reading.texts
             changed = {FORM.key(name): texts[name] for name in texts if texts[name] != FORM[name].default}
             st.query_params.update({**changed, ID: saved.id, REVISION: str(saved.revision)})
+            return [*filter(None, [saved.dropped])]
     except (RecordError, StoreError) as problem:
         return [str(problem)]
     return []

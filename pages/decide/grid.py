@@ -23,8 +23,19 @@ Rows: TypeAlias = "list[dict[str, str]]"
 _CHECK = "check"
 """The column that marks rows."""
 
-WIDTHS: Mapping[str, int] = {"name": 110, "accelerator": 120, "model": 130, "price": 120, _CHECK: 90}
-WIDTH = 84
+_WIDE = {
+    "model": 115,
+    "price": 110,
+    "seq": 138,
+    "batch": 112,
+    "after": 106,
+    "first": 94,
+    "last": 94,
+    "power": 108,
+    "maintenance": 184,
+}
+WIDTHS: Mapping[str, int] = {"name": 84, "accelerator": 130, "contract": 96, "interruptions": 132, **_WIDE, _CHECK: 80}
+WIDTH = 80
 """Pixels of columns, and of all others."""
 
 _ROW, _SPARE = 35, 2

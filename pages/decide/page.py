@@ -35,10 +35,10 @@ def _question(inputs: Inputs) -> None:
 def _answer(d: DecisionResult) -> None:
     best = d.answer.best
     show.answer(text.answer(d), text.detail(best) if best else "")
-    if best:
-        show.note(text.limits_line(best))
-    for reason in text.reasons(d):
-        show.error(reason)
+    for note in filter(None, (text.left_out(d), best and text.limits_line(best))):
+        show.note(note)
+    if reasons := text.reasons(d):
+        show.error(reasons)
 
 
 def _files(inputs: Inputs, d: DecisionResult, planned: Schedule | None) -> None:

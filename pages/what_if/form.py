@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from core.planning.form.plan_form import complete_presets, plan_form
-from core.planning.sweep.form import SWEEP_FIELDS, SWEEP_PRESETS
+from core.planning.presets import SWEEP_PRESETS
+from core.planning.sweep.form import SWEEP_FIELDS
 
 PAGE_PRESETS = complete_presets(SWEEP_PRESETS)
 

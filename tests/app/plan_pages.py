@@ -80,10 +80,15 @@ def shown(text: str) -> str:
 
 
 def linked(app: AppTest) -> dict[str, str]:
-    """The fields of the page's own link, those that it packs spelled out."""
+    """The fields of the page's own link."""
     (query,) = {
         found for block in app.get("bidi_component") for found in re.findall(r"\bv=\d+&[^\"\\]+", str(block.proto))
     }
+    return fields_of(query)
+
+
+def fields_of(query: str) -> dict[str, str]:
+    """The fields of an address, those that it packs spelled out."""
     fields = dict(parse_qsl(query, keep_blank_values=True))
     if packed := fields.pop(PACKED, ""):
         fields |= DECIDE_FORM.address_texts(DECIDE_FORM.parse(unpack(packed)).texts)

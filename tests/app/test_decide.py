@@ -17,10 +17,10 @@ from streamlit.testing.v1 import AppTest
 from core.planning.decide.assignment import Assignment
 from core.planning.decide.decision import CHOSEN, DECIDE_FORM, DecisionResult, decide, packed_texts
 from core.planning.decide.offers import OFFER_COLUMNS, write_table
-from core.planning.decide.presets import PRESETS
 from core.planning.decide.record import unpack
 from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.whole_run import DEADLINE, POWER_LIMIT
+from core.planning.presets import DECISION_PRESETS
 from core.store.store import Store
 from core.views.decide import tables, text
 from core.views.plan import text as plan_text
@@ -34,7 +34,7 @@ from tests.app.test_saved import press, save
 from tests.core.plan_walk import NO_NUMBER
 from tests.patience import PATIENCE_S
 
-TWO = {**PRESETS["Two models, four offers"], "goal": "cost"}
+TWO = {**DECISION_PRESETS["Two models, four offers"], "goal": "cost"}
 SMALL = {"n": "1B", "tokens": "200B", "count": "64", "seq": "4,096", "until": "60 days"}
 
 
@@ -52,12 +52,12 @@ def best_of(texts: Mapping[str, str]) -> Assignment:
     return best
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", DECISION_PRESETS)
 def test_every_preset_is_told_by_the_form_alone(name: str) -> None:
-    app = opened(DECIDE, PRESETS[name])
-    d = decided(PRESETS[name])
+    app = opened(DECIDE, DECISION_PRESETS[name])
+    d = decided(DECISION_PRESETS[name])
     assert told(app) == shown(text.answer(d))
-    assert [stripped(error) for error in bodies(app, "np-error")] == [shown(reason) for reason in text.reasons(d)]
+    assert [stripped(error) for error in bodies(app, "np-error")] == [*filter(None, [shown(text.reasons(d))])]
     (chart,) = app.get("plotly_chart")
     go.Figure(json.loads(chart.proto.spec))
     said = stripped("\n".join(block.proto.body for block in app.get("html") if "np-table" in block.proto.body))

@@ -37,7 +37,7 @@ def test_every_preset_is_told_by_the_form_alone_with_every_panel_open(name: str)
     plan = plan_of(FORM.parse(texts))
     assert answer(app) == shown(search_text.headline(timed_estimate(plan)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
-    assert len(app.get("plotly_chart")) >= 6
+    assert len(app.get("plotly_chart")) >= 5
     for chart in app.get("plotly_chart"):
         go.Figure(json.loads(chart.proto.spec))
     text = stripped(said_on(app))

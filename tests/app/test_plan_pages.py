@@ -217,8 +217,7 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     silent |= {field.id for field in TRAINED_FIELDS if texts.get(field.id, field.default) == field.default}
     assert set(there) == set(back) == (PLAN_IDS | {"node"}) - silent
     assert plan_from(back) == plan_from(there) == plan_from(texts)
-    (home,) = next_pages(opened(HOME, texts), COMPUTE)
-    assert plan_from(home) == plan_from(texts)
+    assert plan_from(texts) in map(plan_from, next_pages(opened(HOME, texts), COMPUTE))
 
 
 def test_parameters_that_were_found_are_of_no_model_of_the_catalogue() -> None:

@@ -125,6 +125,7 @@ def test_a_panel_says_of_a_tensor_that_is_only_counted_that_it_is_too_large() ->
     app = from_link(x="x.clone()", shape="49152, 12288", dtype="float32", shared="true")
     assert errors(app) == []
     assert "65,536" in said(app)
+    assert "2.25 GiB" in said(app)
 
 
 def test_the_lectures_program_is_read_part_by_part(page: AppTest) -> None:

@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.planning.estimate import estimate
+from core.planning.presets import SWEEP_PRESETS as PRESETS
 from core.planning.sweep.axes import AXES, default_values, parse_values
-from core.planning.sweep.form import SWEEP_PRESETS as PRESETS
 from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, recommend, sweep_plan, sweep_within
 from core.views.sweep import text as sweep_text
 from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import cycle
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from core.fields import LINK_VERSION
 from core.messages import message
 from pages.common.registry import COMPUTE, HOME, MEASURE, MEMORY, PAGES, TENSORS, PageSpec
-from tests.app.plan_pages import linked, opened
+from tests.app.plan_pages import fields_of, linked, opened
 from tests.browser.conftest import open_from_menu, settle, still
 
 pytestmark = pytest.mark.browser
@@ -59,10 +59,10 @@ def overflow(page: Page) -> int:
     return page.evaluate(f"Math.max(...{boxes}.map(box => box.scrollWidth - box.clientWidth))")
 
 
-def fields(link: str) -> dict[str, list[str]]:
-    """The inputs that a permalink spells out."""
-    query = parse_qs(urlsplit(link).query, keep_blank_values=True)
-    assert query.pop("v") == [str(LINK_VERSION)]
+def fields(link: str) -> dict[str, str]:
+    """The inputs that a permalink spells out or packs."""
+    query = fields_of(urlsplit(link).query)
+    assert query.pop("v") == str(LINK_VERSION)
     return query
 
 
@@ -91,7 +91,7 @@ def test_everything_open_is_clean(open_page: Callable[..., Page], spec: PageSpec
     page = open_page(f"{spec.url_path}?{urlencode(texts)}", theme=theme, width=width)
     clean(page, spec, theme)
     link = own_link(page)
-    told = {name: [text] for name, text in texts.items() if name != "v"}
+    told = {name: text for name, text in texts.items() if name != "v"}
     assert told.items() <= fields(link).items()
     assert all(name.startswith((f"{spec.prefix}_", "p_")) for name in fields(link))
     expect(page.locator(LOGO).first).to_be_visible()

@@ -9,9 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from core.planning.comparison.entry import examples, pack
-from core.planning.decide.presets import PRESETS as DECISIONS
-from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
-from core.planning.sweep.form import SWEEP_PRESETS
+from core.planning.presets import DECISION_PRESETS, MEMORY_PRESETS, PRESETS, SEARCH_PRESETS, SWEEP_PRESETS
 from pages.common.comparison_list import IN_LINK
 from pages.common.links import address
 from pages.common.registry import COMPARE, COMPUTE, DECIDE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
@@ -119,7 +117,7 @@ TALES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     MEMORY.id: MEMORY_PRESETS,
     PARALLEL.id: SEARCH_PRESETS,
     WHAT_IF.id: SWEEP_PRESETS,
-    DECIDE.id: DECISIONS,
+    DECIDE.id: DECISION_PRESETS,
 }
 """Page → what is asked on it: its presets, and long numbers."""
 

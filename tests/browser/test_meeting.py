@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from core.limits import limit
 from core.messages import message
 from core.planning.comparison.comparison import compare_plan
 from core.planning.form.plan_form import COUNT
@@ -63,7 +64,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     settle(page)
     enter(page.get_by_label(COUNT.label, exact=True), "3,072")
     press(page, "Compare")
-    go(page, "3 of 6 compared", COMPARE.url_path)
+    go(page, message("sidebar.compared", count=3.0, most=float(limit("compared_plans"))), COMPARE.url_path)
 
     page.get_by_role("button", name="Plan 2").click()
     page.get_by_text(PIN, exact=True).click()

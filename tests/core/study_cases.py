@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from core.search.request import Columns, LayoutResult, SearchRequest, SearchResu
 from core.step_time.running import StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
+from tests.patience import PATIENCE_S, until
 
 TENSOR = np.array([1, 2, 4, 8])
 """Tensor-parallel degrees of the four plans at every point."""
@@ -98,12 +100,18 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class StoppingOnce:
-    """`search`, which sends Ctrl-C to everything that the terminal started, once. told: the file that says that."""
+    """`search`, which sends Ctrl-C to everything that the terminal started, once, and then never answers.
+
+    told: the file that says that it did.  out: where the study writes its chunks; it is stopped after the first.
+    """
 
     told: Path
+    out: Path
 
     def __call__(self, request: SearchRequest, **more: Any) -> SearchResult:
-        if (request.batch, request.seq_len) == (128, 8192) and not self.told.exists():
+        if (request.batch, request.seq_len, request.cluster.count) == (128, 8192, 1024) and not self.told.exists():
+            until(lambda: any(self.out.rglob("*.parquet")), "a chunk")
             self.told.write_text("")
             os.killpg(os.getpgid(0), signal.SIGINT)
+            time.sleep(PATIENCE_S)
         return search(request, **more)

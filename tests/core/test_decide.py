@@ -17,7 +17,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.decide.decision import DECIDE_FORM, DecisionResult, decide, decision_results, packed_texts
 from core.planning.decide.matrix import SIDES, Cell
 from core.planning.decide.offers import OFFER_COLUMNS, Offer, read_offers, read_table, write_table
-from core.planning.decide.record import PREFIX, RecordError, is_packed, unpack
+from core.planning.decide.record import PREFIX, RecordError, dropped_parts, is_packed, unpack
 from core.planning.decide.runs import RUN_COLUMNS, read_runs
 from core.planning.decide.schedule import Span, schedule
 from core.planning.estimate import estimate
@@ -119,9 +119,9 @@ def test_bad_cell_is_marked_and_other_rows_answer(column: str, cell: str) -> Non
 
 
 def test_missing_cells_and_spot_without_interruptions_are_marked() -> None:
-    rows = [{"name": "x"}, {"accelerator": "H100"}, {"accelerator": "H100", "count": "8", "contract": "spot"}]
+    rows = [{"name": "100 unobtanium"}, {"name": "x"}, {"accelerator": "H100", "count": "8", "contract": "spot"}]
     marked = [(problem.row, problem.column) for problem in read_offers(rows, PLAN, START).problems]
-    assert marked == [(0, "accelerator"), (0, "count"), (1, "count"), (2, "interruptions")]
+    assert marked == [(0, "name"), (1, "accelerator"), (2, "interruptions")]
     own = plan_of(PLAN_FORM.parse({"spot": "0.1"}))
     assert read_offers(rows[2:], own, START).offers[0].interruptions == 0.1
 
@@ -381,7 +381,7 @@ CALENDAR = {
     "r3s": "32,768",
     "r3d": "2027-02-01",
     "rprice": "",
-    "held": "false",
+    "held": "true",
 }
 
 
@@ -407,7 +407,8 @@ def check_calendar(texts: dict[str, str]) -> None:
 def test_old_calendar_link_opens_with_the_same_runs_and_offers() -> None:
     address = {DECIDE_FORM.key(k): (v,) for k, v in CALENDAR.items()} | {VERSION: (str(LINK_VERSION),)}
     opened, about = DECIDE_FORM.from_address(address)
-    assert not about
+    (said,) = (said for said in about if isinstance(said, Message))
+    assert [part.id.rpartition(".")[2] for part in said.values["parts"]] == ["accelerators", "held"]
     check_calendar(opened)
 
 
@@ -421,6 +422,7 @@ def test_old_saved_calendar_opens_with_the_same_runs_and_offers() -> None:
     row = {"id": "a" * 16, "name": "Ours", "texts": json.dumps(CALENDAR), "kind": "calendar", "form_version": 5}
     plan = read_plan({**row, "note": "", "tags": "", "owner": "", "results": "{}", "knowledge": ""})
     assert (plan.entry.kind, plan.problems) == ("decision", ())
+    assert plan.dropped == dropped_parts(CALENDAR)
     check_calendar(dict(plan.entry.texts))
     assert plan.entry == entry_of("Ours", plan.entry.texts, "decision")
 

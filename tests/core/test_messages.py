@@ -18,6 +18,7 @@ from core.planning.decide.decision import DECISION_FIELDS
 from core.planning.decide.offers import OFFER_COLUMNS
 from core.planning.decide.runs import RUN_COLUMNS
 from core.planning.form.plan_form import PLAN_FIELDS
+from core.planning.sweep.form import SWEEP_FIELDS
 from core.tensors.examples.quiz import items
 from core.views.common.markup import rich
 from core.wording import FORMATS, Amount, format_value
@@ -126,7 +127,7 @@ def test_every_call_names_an_entry_and_gives_its_values() -> None:
 
 def test_every_entry_is_used() -> None:
     used = {name for rows in calls().values() for _, ids, _ in rows for name in ids}
-    for field in (*PLAN_FIELDS, *DECISION_FIELDS):
+    for field in (*PLAN_FIELDS, *DECISION_FIELDS, *SWEEP_FIELDS):
         own = f"field.{field.id}"
         used |= {own, f"{own}.help", f"{own}.empty", *(f"{own}={option}" for option in field.options)}
     used |= {f"decide.column.{name}{part}" for name in (*OFFER_COLUMNS, *RUN_COLUMNS) for part in ("", ".help")}

@@ -377,7 +377,7 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.long
 def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: list[Row]) -> None:
     path = tmp_path / "told"
-    stopped = command(tmp_path, f"StoppingOnce(Path({str(path)!r}))")
+    stopped = command(tmp_path, f"StoppingOnce(Path({str(path)!r}), Path({str(tmp_path / 'out')!r}))")
     assert path.exists()
     assert stopped.returncode == 130, stopped.stderr
     assert "Traceback" not in stopped.stderr

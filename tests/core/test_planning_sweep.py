@@ -18,9 +18,9 @@ from core.planning.form.plan_form import PLAN_FORM, changes_on
 from core.planning.layout import resolved_plan
 from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan, PlanLimits, Within
-from core.planning.presets import PRESETS
+from core.planning.presets import PRESETS, SWEEP_PRESETS
 from core.planning.sweep.axes import AXES, Axis, default_values, parse_values
-from core.planning.sweep.form import SWEEP_FIELDS, SWEEP_PRESETS, X_VALUES, Y_VALUES
+from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES
 from core.planning.sweep.sweep import (
     RESULTS,
     Sweep,

@@ -177,12 +177,14 @@ class Reason:
         limit: The limit that stands in the way; ``model`` where a run trains on no offer.
         allowed: What it is, in days, dollars, or watts.
         needed: The least that it would have to be. NaN where nothing is enough.
+        assignment: The one with ``needed``. None where a run trains on no offer.
         alone: Whether ``needed`` is without any other limit, because no single one is enough to change.
     """
 
     limit: Literal["deadline", "money", "power", "model"]
     allowed: float
     needed: float
+    assignment: Assignment | None = None
     run: Run | None = None
     alone: bool = False
 
@@ -193,7 +195,7 @@ class Assigned:
 
     Attributes:
         best: Which comes nearest where none meets all limits. None where a run trains on no offer.
-        alternatives: By the other goals, and the next best.
+        alternatives: By the other goals, and the next best; where none meets all limits, those of the reasons.
         reasons: Why none meets all limits; empty if one does.
     """
 
@@ -206,11 +208,12 @@ def assign(matrix: OfferMatrix, goal: Goal = "probable") -> Assigned:
     """Return the best assignment of all runs."""
     stuck = [run for run in matrix.runs if not any(cell.possible for cell in matrix.every if cell.run == run)]
     if stuck or not matrix.runs:
-        return Assigned(None, reasons=tuple(Reason("model", math.nan, math.nan, run) for run in stuck))
+        return Assigned(None, reasons=tuple(Reason("model", math.nan, math.nan, run=run) for run in stuck))
     program = AssignmentProgram(matrix)
     level = matrix.limits.level
     if (cheapest := program.solve("cost", level)) is None:
-        return Assigned(program.nearest(), reasons=_reasons(program, level))
+        nearest, reasons = program.nearest(), _reasons(program, level)
+        return Assigned(nearest, _distinct([reason.assignment for reason in reasons], nearest), reasons)
     by_goal = {name: program.best(name, level, cheapest) for name in GOALS}
     best = by_goal[goal]
     others: list[Assignment | None] = [by_goal[name] for name in GOALS if name != goal]
@@ -218,11 +221,12 @@ def assign(matrix: OfferMatrix, goal: Goal = "probable") -> Assigned:
     others.append(program.solve(second, level, without=[best]))
     if len(program.known) < len(program.cells):
         others.append(program.solve(second, level, strict=False))
-    alternatives: dict[str, Assignment] = {}
-    for other in others:
-        if other and other.key != best.key:
-            alternatives.setdefault(other.key, other)
-    return Assigned(best, tuple(alternatives.values()))
+    return Assigned(best, _distinct(others, best))
+
+
+def _distinct(others: Sequence[Assignment | None], best: Assignment | None) -> tuple[Assignment, ...]:
+    """Return each assignment once, without the best."""
+    return tuple({other.key: other for other in others if other and not (best and other.key == best.key)}.values())
 
 
 def _reasons(program: AssignmentProgram, level: float) -> tuple[Reason, ...]:
@@ -298,7 +302,7 @@ class AssignmentProgram:
             return None
         worst = max(broken, key=lambda one: one.value / one.allowed)
         run = next((run for run in self.matrix.runs if name == "deadline" and run.name == worst.name), None)
-        return Reason(name, worst.allowed, worst.value, run, alone)
+        return Reason(name, worst.allowed, worst.value, found, run, alone)
 
     def solve(
         self,

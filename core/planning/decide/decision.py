@@ -15,7 +15,7 @@ from core.number_text import QuantityError
 from core.planning.decide.assignment import GOALS, Assigned, Assignment, Goal, assign
 from core.planning.decide.matrix import OfferMatrix, added, matrix
 from core.planning.decide.offers import OFFER_COLUMNS, OfferTable, read_offers, read_table
-from core.planning.decide.record import CALENDAR_GONE, cluster, from_calendar, pack
+from core.planning.decide.record import CALENDAR_GONE, cluster, dropped_parts, from_calendar, pack
 from core.planning.decide.runs import RUN_COLUMNS, RunTable, read_runs
 from core.planning.form.links import link_texts
 from core.planning.form.plan_form import plan_as_given, plan_form
@@ -45,7 +45,7 @@ RECORD_FIELDS = (CHOSEN, BECAUSE, BY, ON)
 """What was chosen, why, by whom, and when."""
 
 DECISION_FIELDS = (START, OFFERS, RUNS, GOAL, KWH, *RECORD_FIELDS)
-DECIDE_FORM = plan_form("y", *DECISION_FIELDS, imply=from_calendar, gone=CALENDAR_GONE)
+DECIDE_FORM = plan_form("y", *DECISION_FIELDS, imply=from_calendar, gone=CALENDAR_GONE, dropped=dropped_parts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

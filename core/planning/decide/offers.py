@@ -244,7 +244,9 @@ def offer_cells(read: OfferTerms, start: date, count: int = 1) -> dict[str, str]
     last = read.last
     if read.days and not last:
         last = (read.first or start) + timedelta(days=read.days - 1)
-    price = "-".join(digits(end) for end in dict.fromkeys(read.hourly or ()))
+    price = "-".join(
+        f"${end:.2f}" if round(end, 2) == end else f"${digits(end)}" for end in dict.fromkeys(read.hourly or ())
+    )
     if read.capital is not None:
         price = f"${digits(read.capital)}" + (f" over {digits(read.years)} years" if read.years else "")
     unit, more = read.per_node or "", "" if read.is_ceiling else " or more"
@@ -256,8 +258,10 @@ def offer_cells(read: OfferTerms, start: date, count: int = 1) -> dict[str, str]
 
 
 def _offer(reader: CellReader, plan: Plan) -> Offer | None:
+    if not reader.text("accelerator") + reader.text("count") and re.search(r"\d", reader.text("name")):
+        reader.read("name", read_offer)  # a whole line, which says itself what is wrong with it
     for column, missing in (("accelerator", "decision.no_accelerator"), ("count", "decision.no_count")):
-        if not reader.text(column):
+        if not reader.text(column) and not reader.problems:
             reader.fail(column, pick_message(missing))
     name, (count, or_more) = reader.read("accelerator", _accelerator), reader.read("count", _count, (1, False))
     if reader.problems:

@@ -48,7 +48,7 @@ def unpack(text: str) -> dict[str, str]:
     Raises:
         RecordError: For a text that is too long, damaged, or not a mapping of texts.
     """
-    from pydantic import TypeAdapter  # only for a link of a decision; every page imports this module
+    from pydantic import TypeAdapter  # 0.14 s, which pages without such a link do without
 
     try:
         if not is_packed(text) or len(text) > limit("decision_link_chars"):
@@ -68,9 +68,9 @@ _NAMES = {"n": "name", "m": "model", "t": "tokens", "s": "seq", "d": "first"}
 
 _RUNS = range(1, limit("calendar_runs") + 1)
 
-_FLEET = "runs due spare mhours pools cpool most held rprice term capital years staff space"
+_FLEET = "runs due spare closed mhours pools cpool most held rprice term capital years staff space"
 CALENDAR_GONE = frozenset((*_FLEET.split(), *(f"r{k}{letter}" for k in _RUNS for letter in "nmtscadp")))
-"""Ids of a calendar's fields that are read here, or say nothing any more."""
+"""Ids of a calendar's fields: read by `from_calendar`, named by `dropped_parts`, or without a meaning by themselves."""
 
 _NEXT = re.compile(r"\s*;\s*(?=[^:;]+:\s*\d)")
 
@@ -100,6 +100,23 @@ def from_calendar(texts: Mapping[str, str]) -> dict[str, str]:
         "train": write_table(rows, RUN_COLUMNS),
         **{name: text for name, text in ((DEADLINE.id, _due(texts)), (BUDGET.id, texts.get("most"))) if text},
     }
+
+
+def dropped_parts(texts: Mapping[str, str]) -> str:
+    """Return what a calendar's texts say that a decision does not have, as one notice. Empty for nothing."""
+    pools = texts.get("pools", "")
+    given = {
+        "accelerators": any(texts.get(f"r{k}{letter}") for k in _RUNS for letter in "cp"),
+        "closed": texts.get("closed"),
+        "outages": re.search(r"\d (?:nodes? )?out (?:from|on)\b", pools),
+        "idle": re.search(r"\bidle\b", pools),
+        "held": texts.get("held") == "true",
+        "reserved": texts.get("rprice"),
+        "staff": texts.get("staff"),
+        "space": texts.get("space"),
+    }
+    parts = [message(f"decision.dropped.{name}") for name, is_given in given.items() if is_given]
+    return message("decision.dropped", parts=parts) if parts else ""
 
 
 def cluster(texts: Mapping[str, str]) -> dict[str, str]:

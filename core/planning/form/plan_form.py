@@ -213,7 +213,7 @@ def plan_form(
     prefix: str,
     *others: Field,
     imply: Callable[[Mapping[str, str]], Mapping[str, str]] = lambda _: {},
-    gone: frozenset[str] = frozenset(),
+    **more: Any,
 ) -> Form:
     """Return a form of the plan's fields and the given ``others``, with what older texts imply for them."""
 
@@ -222,7 +222,8 @@ def plan_form(
 
     older = {0: _from_2, 1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
     how: dict[str, Any] = {"older": older, "derive": _derived, "imply": implied}
-    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=_GONE | gone)
+    gone = _GONE | more.pop("gone", frozenset())
+    return Form(prefix, (*PLAN_FIELDS, *others), **how, shared=PLAN_IDS, gone=gone, **more)
 
 
 PLAN_FORM = plan_form("c")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.fields import Field, choice, optional, quantity, switch
+from core.fields import CATALOG, Field, choice, optional, quantity, switch
 from core.limits import cached, limit
 from core.messages import message
 from core.number_text import QuantityError
@@ -21,40 +21,29 @@ from core.training.trained import EVERYTHING, FROZEN, METHODS, TARGETS, Trained
 STATES = "states"
 """The part of the form."""
 
-POLICY = choice(
-    "prec",
-    message("training.field.policy"),
-    [*POLICIES, OWN_POLICY],
-    USUAL_POLICY,
-    short=[*(policy.short for policy in POLICIES.values()), message("training.field.custom")],
-    part=STATES,
-    help=message("training.field.policy_help"),
-)
+_NAMED = [*(policy.short for policy in POLICIES.values()), message("training.field.custom")]
+POLICY = choice("prec", CATALOG, [*POLICIES, OWN_POLICY], USUAL_POLICY, short=_NAMED, part=STATES)
 
 _USUAL = OwnPolicy()
 
 
-def _stored_type(id: str, label: str, default: str, *, absent: bool = False) -> Field:
-    return choice(id, label, (*((ABSENT,) if absent else ()), *CHOICES), default, few=True, part=STATES)
+def _stored_type(id: str, default: str, options: Sequence[str] = CHOICES) -> Field:
+    return choice(id, CATALOG, options, default, few=True, part=STATES)
 
 
-def _state(id: str, label: str, place: int) -> Field:
-    return choice(id, label, STATE_CHOICES, _USUAL.states[place], few=True, part=STATES)
-
+_OR_ABSENT = (ABSENT, *CHOICES)
 
 OWN_FIELDS: Mapping[str, Field] = {
-    "weights": _stored_type("pw", message("training.field.weights"), _USUAL.weights),
-    "master": _stored_type("pm", message("training.policy.master"), _USUAL.master, absent=True),
-    "gradients": _stored_type("pg", message("training.policy.gradients"), _USUAL.gradients),
-    "accumulation": _stored_type("pa", message("training.policy.accumulation"), _USUAL.accumulation, absent=True),
-    "gradient_copy": _stored_type("pc", message("training.policy.gradient_copy"), _USUAL.gradient_copy, absent=True),
-    "states 0": _state("ps1", message("training.field.first_state"), 0),
-    "states 1": _state("ps2", message("training.field.second_state"), 1),
-    "states 2": _state("ps3", message("training.field.further_states"), 2),
-    "multiplies": _stored_type("px", message("training.policy.multiplies"), _USUAL.multiplies),
-    "activations": _stored_type("pv", message("training.policy.activations"), _USUAL.activations),
+    "weights": _stored_type("pw", _USUAL.weights),
+    "master": _stored_type("pm", _USUAL.master, _OR_ABSENT),
+    "gradients": _stored_type("pg", _USUAL.gradients),
+    "accumulation": _stored_type("pa", _USUAL.accumulation, _OR_ABSENT),
+    "gradient_copy": _stored_type("pc", _USUAL.gradient_copy, _OR_ABSENT),
+    **{f"states {i}": _stored_type(f"ps{i + 1}", _USUAL.states[i], STATE_CHOICES) for i in range(3)},
+    "multiplies": _stored_type("px", _USUAL.multiplies),
+    "activations": _stored_type("pv", _USUAL.activations),
 }
-"""What decides a type of one's own policy, as `core.training.policy_rows` names it, and its field."""
+"""What decides a type of a custom precision, as `core.training.policy_rows` names it, and its field."""
 
 
 def own_of(values: Mapping[str, Any]) -> OwnPolicy:
@@ -99,140 +88,28 @@ def _length(text: str) -> float:
     return parse_quantity(text, "length", low=1, high=limit("model_dimension"), whole=True, example="300")
 
 
-METHOD = choice(
-    "ft",
-    message("training.field.method"),
-    METHODS,
-    EVERYTHING.method,
-    part=TRAINED_PART,
-    help=message("training.field.method_help"),
-)
-RANK = quantity(
-    "rank",
-    message("training.field.rank"),
-    "16",
-    "count",
-    low=1,
-    high=limit("model_dimension"),
-    whole=True,
-    part=TRAINED_PART,
-    help=message("training.field.rank_help"),
-)
-ALPHA = quantity(
-    "alpha",
-    message("training.field.alpha"),
-    "32",
-    "number",
-    low=0.01,
-    high=1e6,
-    part=TRAINED_PART,
-    help=message("training.field.alpha_help"),
-)
-TARGET = Field(
-    "target",
-    message("training.field.target"),
-    "all-linear",
-    _targets,
-    part=TRAINED_PART,
-    max_chars=160,
-    help=message("training.field.target_help"),
-)
-DORA = switch(
-    "dora", message("training.field.dora"), False, part=TRAINED_PART, help=message("training.field.dora_help")
-)
-DROPOUT = switch(
-    "drop",
-    message("training.field.dropout"),
-    False,
-    part=TRAINED_PART,
-    help=message("training.field.dropout_help"),
-)
-HEAD = switch("fth", message("training.field.head"), False, part=TRAINED_PART)
-NORMS = switch("ftn", message("training.field.norms"), False, part=TRAINED_PART)
-LAST = quantity(
-    "lastn",
-    message("training.field.last"),
-    "2",
-    "count",
-    low=1,
-    high=limit("model_layers"),
-    whole=True,
-    part=TRAINED_PART,
-)
-NAMES = Field(
-    "names",
-    message("training.field.names"),
-    "",
-    _names,
-    part=TRAINED_PART,
-    placeholder="layers.31.mlp.down_proj",
-    max_chars=limit("spec_chars"),
-    omit_if_empty=True,
-    help=message("training.field.names_help"),
-)
-FROZEN_TYPE = choice(
-    "frozen",
-    message("training.field.frozen"),
-    tuple(FROZEN),
-    EVERYTHING.frozen,
-    part=TRAINED_PART,
-    help=message("training.field.frozen_help"),
-)
-FROZEN_FP32 = switch(
-    "fwide",
-    message("training.field.frozen_fp32"),
-    False,
-    part=TRAINED_PART,
-    help=message("training.field.frozen_fp32_help"),
-)
-IN_BACKWARD = switch(
-    "inb",
-    message("training.field.in_backward"),
-    False,
-    part=TRAINED_PART,
-    help=message("training.field.in_backward_help"),
-)
-PAGED = switch(
-    "paged",
-    message("training.field.paged"),
-    False,
-    part=TRAINED_PART,
-    help=message("training.field.paged_help"),
-)
-ACTIVATION_OFFLOAD = switch(
-    "aoff",
-    message("training.field.offload"),
-    False,
-    part=TRAINED_PART,
-    help=message("training.field.offload_help"),
-)
-MEAN = optional(
-    "mean",
-    message("training.field.mean"),
-    _length,
-    nothing=0.0,
-    placeholder=message("training.placeholder.packed"),
-    part=TRAINED_PART,
-    help=message("training.field.mean_help", lengths=message("quantity.lengths")),
-)
-LONGEST = optional(
-    "longest",
-    message("training.field.longest"),
-    _length,
-    nothing=0.0,
-    placeholder=message("training.placeholder.length"),
-    part=TRAINED_PART,
-    help=message("training.field.longest_help", lengths=message("quantity.lengths")),
-)
-DISPLAY = quantity(
-    "disp",
-    message("training.field.display"),
-    "0 GB",
-    "bytes",
-    high=1e12,
-    part=TRAINED_PART,
-    help=message("training.field.display_help"),
-)
+def _whole(id: str, default: str, most: str) -> Field:
+    return quantity(id, CATALOG, default, "count", low=1, high=limit(most), whole=True, part=TRAINED_PART)
+
+
+METHOD = choice("ft", CATALOG, METHODS, EVERYTHING.method, part=TRAINED_PART)
+RANK = _whole("rank", "16", "model_dimension")
+ALPHA = quantity("alpha", CATALOG, "32", "number", low=0.01, high=1e6, part=TRAINED_PART)
+TARGET = Field("target", CATALOG, "all-linear", _targets, part=TRAINED_PART, max_chars=160)
+DORA = switch("dora", CATALOG, False, part=TRAINED_PART)
+DROPOUT = switch("drop", CATALOG, False, part=TRAINED_PART)
+HEAD = switch("fth", CATALOG, False, part=TRAINED_PART)
+NORMS = switch("ftn", CATALOG, False, part=TRAINED_PART)
+LAST = _whole("lastn", "2", "model_layers")
+NAMES = Field("names", CATALOG, "", _names, part=TRAINED_PART, max_chars=limit("spec_chars"), omit_if_empty=True)
+FROZEN_TYPE = choice("frozen", CATALOG, tuple(FROZEN), EVERYTHING.frozen, part=TRAINED_PART)
+FROZEN_FP32 = switch("fwide", CATALOG, False, part=TRAINED_PART)
+IN_BACKWARD = switch("inb", CATALOG, False, part=TRAINED_PART)
+PAGED = switch("paged", CATALOG, False, part=TRAINED_PART)
+ACTIVATION_OFFLOAD = switch("aoff", CATALOG, False, part=TRAINED_PART)
+MEAN = optional("mean", CATALOG, _length, nothing=0.0, part=TRAINED_PART)
+LONGEST = optional("longest", CATALOG, _length, nothing=0.0, part=TRAINED_PART)
+DISPLAY = quantity("disp", CATALOG, "0 GB", "bytes", high=1e12, part=TRAINED_PART)
 
 TRAINED_FIELDS: tuple[Field, ...] = (
     METHOD,

@@ -145,6 +145,15 @@ class Calls(Rows):
         self.devices.grew()
         return result
 
+    def fit(self, function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Run a call that is not reported, without memory if its result would not fit."""
+        self.torch.autograd._enable_profiler_legacy(self.profiler)
+        try:
+            taken = list(tensors_in([args, dict(named)]))
+            return self.fakes.run(lambda: function(*args, **named), function, taken, args, named)
+        finally:
+            self.torch.autograd._disable_profiler_legacy()
+
     def _unseen(
         self, function: Any, name: str, args: Sequence[Any], named: Mapping[str, Any], frame: FrameType | None
     ) -> Any:

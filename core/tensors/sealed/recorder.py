@@ -401,6 +401,10 @@ def record(source: str, emit: Callable[[Event], None]) -> None:
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return recorder.call(func, args, kwargs or {}, sys._getframe(1))
 
+    class Fit(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return recorder.fit(func, args, kwargs or {})
+
     problem: BaseException | None = None
     torch.manual_seed(0)
     collects = gc.isenabled()
@@ -410,7 +414,8 @@ def record(source: str, emit: Callable[[Event], None]) -> None:
         names = namespace()
         if given:
             before = set(names)
-            exec(compile(given, "<given>", "exec"), names)  # noqa: S102 (inside the seal)
+            with Fit():
+                exec(compile(given, "<given>", "exec"), names)  # noqa: S102 (inside the seal)
             recorder.given({name: value for name, value in names.items() if name not in before})
         names |= recorder.marks()
         try:

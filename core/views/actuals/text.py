@@ -39,24 +39,13 @@ def _against_plan(p: JobProgress) -> Message:
         way = "slower"
     elif p.implied < p.planned.low * (1 - 1e-9):
         way = "faster"
-    return message(_AGAINST_PLAN[way], by=abs(behind))
-
-
-_AGAINST_PLAN = {
-    "ahead": "actuals.ahead",
-    "behind": "actuals.behind",
-    "faster": "actuals.faster",
-    "slower": "actuals.slower",
-}
+    return message(f"actuals.plan.{way}", by=abs(behind))
 
 
 def _steps_against_plan(p: JobProgress) -> Message:
     off = p.pace * p.steps_days / p.goal - 1
     way = "equal" if abs(off) < 0.005 else "faster" if off > 0 else "slower"
-    return pick_message(_STEPS[way], pace=p.pace, by=abs(off))
-
-
-_STEPS = {"equal": "actuals.steps_equal", "faster": "actuals.steps_faster", "slower": "actuals.steps_slower"}
+    return pick_message(f"actuals.steps.{way}", pace=p.pace, by=abs(off))
 
 
 def _on(p: JobProgress, day: float) -> Message:

@@ -20,7 +20,6 @@ from core.views.common.chart import (
     over,
     rows_axis,
     rule,
-    whiskers,
 )  # fmt: skip
 from core.views.common.palette import Palette
 
@@ -110,11 +109,13 @@ def _bars(schedule: Schedule, rows: list[str], palette: Palette) -> list[Figure]
     if any(paused):
         starts = [end.mid - days for end, days in zip(ends, paused, strict=True)]
         drawn.append(bars(paused, starts, message("decide.chart.maintenance"), hatched))
-    low, mid, high = ([_DAY_MS * getattr(end, side) for end in ends] for side in ("low", "mid", "high"))
-    ranges = whiskers(low, mid, high, palette.text, thickness=1.6, width=7)
-    marker = {"color": palette.text, "size": 7, "symbol": "diamond"}
-    at = [_moment(schedule, end.mid) for end in ends]
-    return [*drawn, marks("markers", at, rows, "", marker=marker, error_x=ranges)]
+    for row, end in zip(rows, ends, strict=True):  # plotly draws no error bars on an axis of dates
+        at = [_moment(schedule, day) for day in (end.low, end.mid, end.high)]
+        marker = {"color": palette.text, "size": 9, "symbol": ["line-ns-open", "diamond", "line-ns-open"]}
+        drawn.append(
+            marks("lines+markers", at, [row] * 3, "", marker=marker, line={"color": palette.text, "width": 1.6})
+        )
+    return drawn
 
 
 def _steps(schedule: Schedule, palette: Palette) -> Figure:

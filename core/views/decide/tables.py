@@ -31,7 +31,7 @@ class Table:
 
 
 def _heads(*names: str) -> list[Message]:
-    return [message(_HEADS[name]) for name in names]
+    return [message(f"decide.head.{name}") for name in names]
 
 
 def _ranged(amount: Interval, kind: str) -> tuple[str, str]:
@@ -119,7 +119,7 @@ def _drawn(cell: Cell, id: str, placed: bool) -> dict[str, Any]:
         "id": id,
         "verdict": text.cell_verdict(cell),
         "days": days,
-        "more": [" · ".join(more[:2]), " · ".join(more[2:])] if more else [cell.problem],
+        "more": more or [cell.problem],
         "state": _STATES[cell.met],
         "placed": placed,
         "label": label,
@@ -143,23 +143,6 @@ def assignments_table(best: Assignment, others: Sequence[Assignment]) -> Table:
     return Table(message("decide.title.assignments"), heads, rows)
 
 
-_HEADS = {
-    "run": "decide.head.run",
-    "on": "decide.head.on",
-    "starts": "decide.head.starts",
-    "deadline": "decide.head.deadline",
-    "maintenance": "decide.head.maintenance",
-    "line": "decide.head.line",
-    "offer": "decide.head.offer",
-    "assignment": "decide.head.assignment",
-    "ends": "decide.head.ends",
-    "cost": "decide.head.cost",
-    "power": "decide.head.power",
-    "limits": "decide.head.limits",
-    "difference": "decide.head.difference",
-}
-
-
 def _limits(one: Assignment) -> Message:
     if not one.limits:
         return message("decide.none")
@@ -180,14 +163,16 @@ def schedule_table(schedule: Schedule) -> Table:
         for run in schedule.runs
     ]
     heads = _heads("run", "on", "starts", "ends", "deadline", "maintenance")
-    return Table(message("decide.title.schedule"), heads, rows, words=2)
+    used = [i for i in range(len(heads)) if any(row[i][0] for row in rows)]
+    kept = [[row[i] for i in used] for row in rows]
+    return Table(message("decide.title.schedule"), [heads[i] for i in used], kept, words=2)
 
 
 def bill_table(paid: Bill) -> Table:
     """Return the lines of a bill, and its total."""
     rows = [
         [
-            (message(_LINES[line.id]), "" if line.counted else message("decide.bill.not_counted")),
+            (message(f"decide.bill.{line.id}"), "" if line.counted else message("decide.bill.not_counted")),
             (unmarked(line.offer.name), text.offer_about(line.offer)),
             _ranged(line.amount, "dollars"),
         ]
@@ -196,12 +181,3 @@ def bill_table(paid: Bill) -> Table:
     total, remark = _ranged(paid.total, "dollars")
     rows.append([(message("decide.bill.total"), ""), ("", ""), (message("decide.strong", text=total), remark)])
     return Table(message("decide.title.bill"), _heads("line", "offer", "cost"), rows, words=2)
-
-
-_LINES = {
-    "rent": "decide.bill.rent",
-    "reserved": "decide.bill.reserved",
-    "capital": "decide.bill.capital",
-    "energy": "decide.bill.energy",
-    "idle": "decide.bill.idle",
-}

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from core.dates import format_day
-from core.hardware.offers import Contract
 from core.messages import Message, find_message, message, pick_message
 from core.planning.decide.assignment import Assignment
 from core.planning.decide.decision import BECAUSE, BY, ON, DecisionResult
@@ -16,13 +15,6 @@ from core.planning.estimate import PlanEstimate
 from core.views.plan import text as plan_text
 from core.views.plan import text_limits
 from core.wording import price
-
-CONTRACTS: Mapping[Contract, str] = {
-    "owned": "decide.contract.owned",
-    "rented": "decide.contract.rented",
-    "reserved": "decide.contract.reserved",
-    "spot": "decide.contract.spot",
-}
 
 
 def column_label(column: str) -> Message:
@@ -39,6 +31,18 @@ def problem_text(problem: CellProblem) -> Message:
     """Return what is wrong with a cell, with its row and column."""
     column = column_label(problem.column)
     return message("decide.problem", row=problem.row + 1.0, column=column, reason=problem.reason)
+
+
+def left_out(d: DecisionResult) -> Message | None:
+    """Return which rows do not count because of a cell that cannot be read. None if all do."""
+    tables = {"offers": d.offers.problems, "runs": d.runs.problems}
+    rows = {name: sorted({one.row + 1 for one in problems}) for name, problems in tables.items()}
+    said = [
+        pick_message(f"decide.left_out.{name}", rows=list(map(str, some)), count=float(len(some)))
+        for name, some in rows.items()
+        if some
+    ]
+    return message("decide.left_out", rows=said) if said else None
 
 
 # ------------------------------------------------------------------------------ names
@@ -72,11 +76,12 @@ def price_text(offer: Offer) -> Message | str:
 
 
 def offer_about(offer: Offer) -> Message:
-    """Return how many accelerators an offer has, their contract, and their price."""
-    contract = message(CONTRACTS[offer.contract])
-    more = "decide.offer.or_more" if offer.or_more else "decide.offer.about"
-    count, device = float(offer.count), offer.accelerator
-    return message(more, count=count, accelerator=device, contract=contract, price=price_text(offer))
+    """Return how many accelerators an offer has, which where its name does not say so, their contract, and price."""
+    contract = message(f"decide.contract.{offer.contract}")
+    about = "decide.offer.about" if offer.name == offer.accelerator else "decide.offer.named"
+    count = pick_message("decide.offer.or_more" if offer.or_more else "decide.offer.count", count=float(offer.count))
+    price = price_text(offer)
+    return pick_message(about, count=count, accelerator=offer.accelerator, contract=contract, price=price)
 
 
 def run_about(a: PlanEstimate) -> Message:
@@ -137,9 +142,9 @@ def limits_line(best: Assignment) -> str:
     return " ".join(text_limits.limits_text(a, best.limits)) if a else text_limits.verdict(best.limits)
 
 
-def reasons(d: DecisionResult) -> list[Message]:
-    """Return why no assignment meets all limits: what each limit would have to be."""
-    return [
+def reasons(d: DecisionResult) -> str:
+    """Return why no assignment meets all limits: what each limit would have to be. Empty if one does."""
+    said = [
         pick_message(
             _REASONS[reason.limit, reason.alone],
             needed=reason.needed,
@@ -148,6 +153,12 @@ def reasons(d: DecisionResult) -> list[Message]:
         )
         for reason in d.answer.reasons
     ]
+    unpriced = [
+        offer.name for offer in d.matrix.offers if any(c.offer is offer and not c.cost.known for c in d.matrix.every)
+    ]
+    if said and unpriced and not math.isnan(d.matrix.limits.dollars):
+        said.append(message("decide.reason.unpriced", offers=unpriced))
+    return " ".join(said)
 
 
 _REASONS = {
@@ -195,15 +206,15 @@ _VERDICTS = {
 }
 
 
-def cell_texts(cell: Cell) -> tuple[Message, list[Message]]:
-    """Return the days of a cell, then their range, its cost, the MFU needed for the deadline, and its power."""
+def cell_texts(cell: Cell) -> tuple[Message, list[str]]:
+    """Return the days of a cell, then lines: their range, its cost and power, and the MFU needed for the deadline."""
     if cell.answer is None:
         return message("decide.cell.none"), []
     days, cost = cell.days, cell.cost
-    more = [message("decide.cell.range", days=(days.low, days.high))]
-    more += [message("decide.cell.cost", cost=cost.mid) if cost.known else message("decide.cell.cost_unknown")]
+    paid = [message("decide.cell.cost", cost=cost.mid) if cost.known else message("decide.cell.cost_unknown")]
+    paid += [] if math.isnan(cell.watts) else [message("decide.cell.power", watts=cell.watts)]
+    more = [message("decide.cell.range", days=(days.low, days.high)), " · ".join(paid)]
     more += [] if math.isnan(cell.mfu_needed) else [message("decide.cell.mfu", mfu=cell.mfu_needed)]
-    more += [] if math.isnan(cell.watts) else [message("decide.cell.power", watts=cell.watts)]
     return message("decide.cell.days", days=days.mid), more
 
 

@@ -65,7 +65,7 @@ class DecideReport:
     def concerns(self) -> list[str]:
         """What cannot be read, and why nothing works."""
         problems = (*self.decision.offers.problems, *self.decision.runs.problems)
-        return [*text.reasons(self.decision), *map(text.problem_text, problems)]
+        return [*filter(None, [text.reasons(self.decision)]), *map(text.problem_text, problems)]
 
     @cached_property
     def tables(self) -> list[tables.Table]:

@@ -23,38 +23,6 @@ from core.wording import Amount, format_value, rent_or_none
 
 Cell = tuple[int, int]
 
-_AXES: Mapping[str, str] = {
-    "accelerators": "axis.accelerators",
-    "accelerator kind": "sweep.axis.kind",
-    "MFU": "sweep.axis.mfu",
-    "price": "sweep.axis.price",
-    "parameters": "axis.parameters",
-    "tokens": "axis.tokens",
-    "sequence length": "sweep.axis.length",
-    "global batch": "sweep.axis.batch",
-    "micro-batch": "sweep.axis.micro_batch",
-    "tensor parallel": "sweep.axis.tensor",
-    "pipeline parallel": "sweep.axis.pipeline",
-    "context parallel": "sweep.axis.context",
-}
-"""Name of an axis → its label."""
-
-_VALUES: Mapping[str, str] = {
-    "accelerators": "sweep.value.accelerators",
-    "accelerator kind": "sweep.value.kind",
-    "MFU": "sweep.value.mfu",
-    "price": "sweep.value.price",
-    "parameters": "sweep.value.parameters",
-    "tokens": "sweep.value.tokens",
-    "sequence length": "sweep.value.length",
-    "global batch": "sweep.value.batch",
-    "micro-batch": "sweep.value.micro_batch",
-    "tensor parallel": "sweep.value.tensor",
-    "pipeline parallel": "sweep.value.pipeline",
-    "context parallel": "sweep.value.context",
-}
-"""Name of an axis → one of its values in a sentence."""
-
 _LABELS: Mapping[str, str] = {
     "days": "row.days",
     "dollars": "row.dollars",
@@ -75,7 +43,7 @@ _LIMITS: Mapping[str, Limited] = {"days": "deadline", "dollars": "money", "peak_
 
 def axis_label(axis: Axis) -> Message:
     """Return the label of an axis, with its unit."""
-    return message(_AXES[axis.name])
+    return message(f"sweep.axis.{axis.id}")
 
 
 def quantity_label(result: Result) -> Message:
@@ -101,7 +69,7 @@ def cell_name(sweep: Sweep, cell: Cell) -> Message:
     values = [
         message("sweep.value.default", axis=axis.name)
         if axis.id == PRICE.id and not text
-        else pick_message(_VALUES[axis.name], value=value_text(axis, text), device=device)
+        else pick_message(f"sweep.value.{axis.id}", value=value_text(axis, text), device=device)
         for axis, text in sides
     ]
     if axes == {COUNT.id, ACCELERATOR.id}:
