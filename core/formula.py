@@ -157,6 +157,11 @@ class Source:
         return f"{self.title}, {self.locator}" if self.locator else self.title
 
 
+def read_sources(cell: str) -> tuple[Source, ...]:
+    """Return the sources in a cell of a table: one a line, ``title | locator | url``."""
+    return tuple(Source(*line.split(" | ")) for line in cell.splitlines())
+
+
 @dataclass(frozen=True, slots=True)
 class Symbol:
     """One symbol of a formula: its LaTeX, what it means, and the kind that decides unit and display."""

@@ -43,12 +43,14 @@ def read_record(
 ) -> Record:
     """Return a record from the cells of a row: a number if the cell is one, else text.
 
+    Fields without a column keep their default.
+
     Args:
         columns: Columns of fields that have another name.
         given: Fields that are not cells, or another reading of a cell.
     """
-    cells = [item for item in fields(kind) if item.name not in given]
-    read = {item.name: _READ.get(item.type, str)(row[columns.get(item.name, item.name)]) for item in cells}
+    cells = [(item, columns.get(item.name, item.name)) for item in fields(kind) if item.name not in given]
+    read = {item.name: _READ.get(item.type, str)(row[column]) for item, column in cells if column in row}
     return kind(**read, **given)
 
 

@@ -74,9 +74,8 @@ def layer_parameters(shape: LayerShape) -> int:
 
 
 def layer_flop(shape: LayerShape) -> float:
-    """Return FLOPs of one step of the layer, forward and backward: the matmuls, the causal half of attention's."""
-    counted = flops_per_token(spec_of(shape), shape.seq_len, "causal", head=False)
-    return float(train_flop_by_layer(counted.forward, shape.tokens))
+    """Return the FLOPs of one step of the layer, forward and backward, with the causal half of attention matmuls."""
+    return float(train_flop_by_layer(flops_per_token(spec_of(shape), shape.seq_len).in_layers, shape.tokens))
 
 
 def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape:

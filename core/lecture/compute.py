@@ -231,7 +231,7 @@ def check_share_of_matmuls() -> Finding:
                 f"{name}: {operation.name[0].lower()}{operation.name[1:]}, forward", operation.placed.explanations[0]
             )
             for operation in layer
-            if operation.phase == "forward" and operation.id in ("up", "softmax")
+            if operation.phase == "forward" and operation.row in ("up", "softmax")
         ]
     return Finding(
         message("lecture.C15.found", gpt3=shares[0], gpt2=shares[1]),

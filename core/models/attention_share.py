@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,10 +96,5 @@ def _crossing(spec: TransformerSpec, attention: Attention) -> float:
         counted = flops_per_token(spec, length, attention)
         return counted.squares >= counted.weights
 
-    if not ahead(_BEYOND):
-        return math.inf
-    low, high = 0, _BEYOND
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if ahead(middle) else (middle, high)
-    return float(high)
+    first = 1 + bisect_left(range(1, _BEYOND + 1), True, key=ahead)
+    return float(first) if first <= _BEYOND else math.inf

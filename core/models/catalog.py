@@ -6,6 +6,7 @@ Parameter counts are those of the model built on torch's meta device; published 
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from core.rows import read_record, read_rows, whole
 from core.units import format_count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogModel:
     """One model. ``name`` is unique and never changes meaning (links carry it).
 
@@ -31,20 +32,20 @@ class CatalogModel:
     """
 
     name: str
-    family: str
-    hf_id: str
+    family: str = ""
+    hf_id: str = ""
     spec: TransformerSpec
     parameters: int
     active: int
-    published_total: float
-    published_active: float
-    published_source: str
-    published_confidence: str
+    published_total: float = math.nan
+    published_active: float = math.nan
+    published_source: str = ""
+    published_confidence: str = ""
     max_seq: int
-    source: str
-    confidence: str
-    notes: str
-    breakdown: bool
+    source: str = ""
+    confidence: str = ""
+    notes: str = ""
+    breakdown: bool = True
     counted: CountedModel | None = None
 
     @property

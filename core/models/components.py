@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from core.formula import Explanation, Source, Symbol, explanation
+from core.formula import Explanation, Source, Symbol, explanation, read_sources
 from core.limits import cached
 from core.models.flop_formulas import MEGATRON
 from core.models.operation import Convolution, GroupedLinear, LayerLookup, Linear, Logits, Lookup, Op, Scan, Tower
 from core.models.operations import operations, write_operations
 from core.models.spec import TransformerSpec
 from core.models.symbols import SYMBOLS, count, symbol, symbolic
-from core.rows import read_rows
+from core.rows import read_record, read_rows
 
 Group: TypeAlias = Literal["embedding", "attention", "feed-forward", "experts", "norms", "head", "prediction", "mixers"]
 """Part of the model that a component belongs to."""
@@ -32,12 +32,9 @@ class ComponentRow:
     detail: str = ""
 
 
-def _read(row: Mapping[str, str]) -> ComponentRow:
-    sources = tuple(Source(*line.split(" | ")) for line in row["sources"].splitlines())
-    return ComponentRow(row["name"], cast("Group", row["group"]), row["operations"], sources, row["detail"])
-
-
-ROWS: Mapping[str, ComponentRow] = {row["key"]: _read(row) for row in read_rows("components")}
+ROWS: Mapping[str, ComponentRow] = {
+    row["key"]: read_record(ComponentRow, row, sources=read_sources(row["sources"])) for row in read_rows("components")
+}
 """Id → component, in the order in which a token meets them."""
 
 _PARAMETER_ROWS = {
@@ -80,16 +77,14 @@ def weight_flop(op: Op) -> int:
     return op.flop * op.makes[0].width * op.state if isinstance(op, Scan) else 0
 
 
-def amounts(
-    spec: TransformerSpec, ops: tuple[Op, ...], of: Amount, without: tuple[type[Op], ...] = ()
-) -> Iterator[tuple[str, Op, int]]:
-    """Yield component, operation, and amount of one run. without: kinds of operations that are left out."""
+def amounts(spec: TransformerSpec, ops: tuple[Op, ...], of: Amount) -> Iterator[tuple[str, Op, int]]:
+    """Yield component, operation, and amount of one run; a lookup costs nothing."""
     for op in ops:
         predicts = op.block == "mtp"
         if of == "flop":
-            flop = 0 if isinstance(op, without) else weight_flop(op)
+            flop = 0 if isinstance(op, Lookup) else weight_flop(op)
             key = "prediction" if predicts else _key(spec, op.name, _FLOP_ROWS)
-            if flop and key and not (predicts and isinstance(op, Lookup)):
+            if flop and key:
                 yield key, op, flop
             continue
         for weight in op.weights:
@@ -107,10 +102,10 @@ def _key(spec: TransformerSpec, name: str, keys: Mapping[str, str]) -> str:
 
 
 @cached("small_results_kept")
-def totals(spec: TransformerSpec, of: Amount, without: tuple[type[Op], ...] = ()) -> Mapping[str, int]:
+def totals(spec: TransformerSpec, of: Amount) -> Mapping[str, int]:
     """Return each component’s amount over all layers, in the order in which a token meets them."""
     sums: dict[str, int] = {}
-    for key, op, amount in amounts(spec, operations(spec), of, without):
+    for key, op, amount in amounts(spec, operations(spec), of):
         sums[key] = sums.get(key, 0) + op.layers * amount
     return {key: sums[key] for key in ROWS if key in sums}
 
@@ -120,9 +115,9 @@ def _symbolic_operations(spec: TransformerSpec) -> tuple[Op, ...]:
     return write_operations(symbolic(spec))
 
 
-def explain_row(spec: TransformerSpec, key: str, of: Amount, without: tuple[type[Op], ...] = ()) -> Explanation:
+def explain_row(spec: TransformerSpec, key: str, of: Amount) -> Explanation:
     """Return the formula of a component’s amount, under the component’s name."""
-    own = [part for part in amounts(spec, _symbolic_operations(spec), of, without) if part[0] == key]
+    own = [part for part in amounts(spec, _symbolic_operations(spec), of) if part[0] == key]
     often = {op.layers for _, op, _ in own}
     if key == "prediction":
         layer = sum(amount for _, op, amount in own if _in_decoder_layer(op))
@@ -130,8 +125,8 @@ def explain_row(spec: TransformerSpec, key: str, of: Amount, without: tuple[type
         total = symbol("modules", *often) * (symbol("layer_flop" if of == "flop" else "layer", layer) + module)
     elif len(often) > 1 and len({amount for *_, amount in own}) == 1:  # norms, which are all alike
         total = symbol("times", sum(op.layers for _, op, _ in own)) * own[0][2]
-    elif len(often) > 1:
-        first, *rest = (symbol("layers", op.layers) * amount for _, op, amount in own)
+    elif len(often) > 1:  # one symbol cannot have several values
+        first, *rest = (symbol("layers", 1) * op.layers * amount for _, op, amount in own)
         total = sum(rest, first)
     else:
         total = symbol("layers", *often) * sum(amount for _, _, amount in own)

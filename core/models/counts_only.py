@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from core.limits import limit
 from core.messages import message
-from core.models.spec_text import SpecTextError
+from core.models.spec_text import SpecTextError, read_items
 
 EXAMPLE = (
     "made=JambaForCausalLM by=transformers_5.23.0 total=51570323328 active=12110311296 "
@@ -20,7 +20,7 @@ EXAMPLE = (
 MOST_FLOP = limit("parameters") * limit("model_dimension") * 4
 """Most FLOPs of one sequence that are believed."""
 
-_ITEM = re.compile(r"(made|by)=([A-Za-z0-9_.-]{1,80})|(total|active|flop\.[1-9]\d{0,7})=(\d{1,40})")
+_ITEM = re.compile(r"(?:made|by)=[A-Za-z0-9_.-]{1,80}|(?:total|active|flop\.[1-9]\d{0,7})=\d{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +64,11 @@ def write_counted(model: CountedModel) -> str:
 
 def read_counted(text: str) -> CountedModel:
     """The counted model that ``text`` describes; raises `SpecTextError`."""
-    if len(text) > limit("spec_chars"):
-        most = float(limit("spec_chars"))
-        raise SpecTextError(message("spec.text_long", length=float(len(text)), most=most))
-    words: dict[str, str] = {}
-    numbers: dict[str, int] = {}
-    for item in text.split():
-        match = _ITEM.fullmatch(item)
-        if match is None:
-            raise SpecTextError(message("spec.text_item", text=item[:40]))
-        word, value, name, number = match.groups()
-        if (word or name) in words or name in numbers:
-            raise SpecTextError(message("spec.text_twice", text=word or name))
-        if word:
-            words[word] = value
-        else:
-            numbers[name] = int(number)
-    flop = {int(name.partition(".")[2]): value for name, value in numbers.items() if name.startswith("flop.")}
-    missing = [name for name in ("made", "by", "total", "active") if name not in words and name not in numbers]
-    if missing or not 1 <= len(flop) <= 3:
+    words = read_items(text, _ITEM)
+    flop = {int(name[5:]): int(number) for name, number in words.items() if name.startswith("flop.")}
+    if not {"made", "by", "total", "active"} <= words.keys() or not 1 <= len(flop) <= 3:
         raise SpecTextError(message("spec.counted_missing"))
-    total, active = numbers["total"], numbers["active"]
+    total, active = int(words["total"]), int(words["active"])
     if not 0 < active <= total <= limit("parameters"):
         raise SpecTextError(message("spec.counted_active", active=float(active), total=float(total)))
     if any(not 0 < value <= MOST_FLOP for value in flop.values()) or max(flop) > limit("model_dimension"):

@@ -30,7 +30,7 @@ from core.models.flop_formulas import (
     window_flop_exact,
     window_flop_full,
 )
-from core.models.operation import AttentionCore, IndexCore, Linear, Logits, Lookup, Op
+from core.models.operation import AttentionCore, IndexCore, Linear, Lookup
 from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import SpecError, TransformerSpec
@@ -43,9 +43,6 @@ diagonal leaves when the square is cut in half, s²/2 (Megatron-LM); in a window
 the pairs of the mask one by one, the diagonal whole, s·(s + 1)/2. ``eager``: the whole square whatever the windows,
 which is what an implementation that multiplies first and masks afterwards computes.
 """
-
-Recompute: TypeAlias = Literal["none", "selective", "full"]
-"""What the backward pass computes again: nothing, attention's products of activations, or every layer."""
 
 _SQUARES: Mapping[Attention, tuple[Formula[...], Formula[...]]] = {
     "full": (square_flop_full, window_flop_full),
@@ -66,7 +63,6 @@ class FlopPart(ModelPart):
     flop: float
     square: bool
     products: tuple[AttentionProduct, ...]
-    without: tuple[type[Op], ...]
 
     @property
     def in_layer(self) -> bool:
@@ -76,7 +72,7 @@ class FlopPart(ModelPart):
     def explain(self) -> Explanation:
         """Return the formula of ``flop`` with its values, under the component’s name."""
         if not self.products:
-            return explain_row(self.spec, self.id, "flop", self.without)
+            return explain_row(self.spec, self.id, "flop")
         told = [formula.explain(**values) for _, formula, values in self.products]
         if len(told) == 1:
             return replace(told[0], title=self.name)
@@ -97,7 +93,6 @@ class FlopCount:
     """
 
     parts: tuple[FlopPart, ...]
-    recompute: Recompute = "none"
 
     @property
     def forward(self) -> float:
@@ -114,16 +109,9 @@ class FlopCount:
         return 3 * self.forward
 
     @property
-    def recomputed(self) -> float:
-        """What the backward pass computes again, per token."""
-        if self.recompute == "selective":
-            return self.squares
-        return sum(part.flop for part in self.parts if part.in_layer) if self.recompute == "full" else 0
-
-    @property
-    def hardware(self) -> float:
-        """Forward, backward and recomputation, per token: hardware FLOPs, which HFU counts."""
-        return self.training + self.recomputed
+    def in_layers(self) -> float:
+        """Forward FLOPs per token of the layers, which full recomputation runs again; selective, ``squares``."""
+        return sum(part.flop for part in self.parts if part.in_layer)
 
     @property
     def weights(self) -> float:
@@ -168,24 +156,15 @@ def attention_products(spec: TransformerSpec, seq_len: Any, attention: Attention
 
 
 @cached("small_results_kept")
-def flops_per_token(
-    spec: TransformerSpec,
-    seq_len: int,
-    attention: Attention = "causal",
-    *,
-    recompute: Recompute = "none",
-    head: bool = True,
-    embedding: bool = False,
-) -> FlopCount:
-    """FLOPs per token of ``spec`` by component, at ``seq_len`` and under the conventions named.
+def flops_per_token(spec: TransformerSpec, seq_len: int, attention: Attention = "causal") -> FlopCount:
+    """Return FLOPs per token of ``spec`` by component, at ``seq_len`` and under a convention.
 
-    head: count the output head. embedding: count the input embedding as if it were a product with one-hot vectors
-    (Chinchilla's appendix F); it is a lookup and costs nothing. Raises `SpecError` for a length below 1.
+    Raises:
+        SpecError: For a length below 1.
     """
     if seq_len < 1:
         raise SpecError("seq_len", seq_len, message("spec.sequence"))
-    without: tuple[type[Op], ...] = (*((Logits,) if not head else ()), *((Lookup,) if not embedding else ()))
-    flop: dict[str, float] = dict(totals(spec, "flop", without))
+    flop: dict[str, float] = dict(totals(spec, "flop"))
     products: dict[str, list[AttentionProduct]] = {}
     for product in attention_products(spec, seq_len, attention):
         key, formula, values = product
@@ -193,11 +172,11 @@ def flops_per_token(
             products.setdefault(key, []).append(product)
             flop[key] = flop.get(key, 0) + amount
     parts = (
-        FlopPart(spec, key, flop[key], key == "scan" or key in products, tuple(products.get(key, ())), without)
+        FlopPart(spec, key, flop[key], key == "scan" or key in products, tuple(products.get(key, ())))
         for key in ROWS
         if flop.get(key)
     )
-    return FlopCount(tuple(parts), recompute)
+    return FlopCount(tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)

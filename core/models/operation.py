@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 Split: TypeAlias = Literal["whole", "sequence", "tensor", "kv", "expert", "expert tensor"]
 """What divides a tensor or a weight: nothing, sequence parallelism, tensor parallelism, those of its ranks that hold
@@ -147,9 +147,9 @@ class AttentionCore(Op):
     kv_heads: int
     key_dim: int
     value_dim: int
-    window: int
-    chosen: int
     cached: tuple[Tensor, ...]
+    window: int = 0
+    chosen: int = 0
     every: int = 1
 
 
@@ -168,12 +168,22 @@ class Convolution(Op):
 class Scan(Op):
     """The state moved on by one token and read.
 
-    state: numbers of the state per channel, each of which takes ``flop`` FLOPs. groups: heads that write and read it.
+    state: numbers of the state per channel, each of which takes ``flop`` FLOPs. heads: of the values. groups: heads
+    that write and read it.
     """
 
     state: int
     flop: int
+    heads: int
     groups: int
+
+
+class DeltaRule(Scan):
+    """The gated delta rule, with a decay per head."""
+
+
+class ChannelDeltaRule(DeltaRule):
+    """The gated delta rule with a decay per channel (Kimi Linear)."""
 
 
 AnyOp = TypeVar("AnyOp", bound=Op)
@@ -225,10 +235,10 @@ class Writer:
         return Tensor(name, width, split, self.block, self.layers, self.copies, stream, inside)
 
     def apply(
-        self, kind: type[Op], name: str, makes: Tensor, *reads: Tensor, weights: tuple[Weight, ...] = ()
+        self, kind: type[Op], name: str, makes: Tensor, *reads: Tensor, weights: tuple[Weight, ...] = (), **sizes: Any
     ) -> Tensor:
-        """Write an operation that needs no more than what it reads and makes."""
-        self.written.append(kind(name, self.block, self.layers, self.copies, reads, (makes,), weights))
+        """Write an operation with one result. sizes: fields that its kind has beside those of every operation."""
+        self.written.append(kind(name, self.block, self.layers, self.copies, reads, (makes,), weights, **sizes))
         return makes
 
     def lookup(

@@ -14,8 +14,10 @@ from core.models.operation import (
     Activation,
     Add,
     AttentionCore,
+    ChannelDeltaRule,
     Combine,
     Convolution,
+    DeltaRule,
     Dispatch,
     GroupedLinear,
     IndexCore,
@@ -125,26 +127,12 @@ def attention_core(net: Writer, spec: TransformerSpec, reads: tuple[Tensor, ...]
     if spec.indexer:
         chooses = everywhere if spec.latent or not spec.indexer.layers else min(spec.indexer.layers, everywhere)
     window, chosen = spec.window.size if spec.window else 0, spec.indexer.chosen if spec.indexer else 0
+    kv_heads = spec.heads if spec.latent else spec.kv_heads
+    sizes = {"heads": spec.heads, "kv_heads": kv_heads, "key_dim": spec.score_dim, "value_dim": spec.value_dim}
     for layers, last, most in ((everywhere - chooses, 0, 0), (windowed, window, 0), (chooses, 0, chosen)):
         if layers:
-            net.written.append(
-                AttentionCore(
-                    "self_attn",
-                    net.block,
-                    layers,
-                    1,
-                    reads,
-                    (y,),
-                    sinks,
-                    heads=spec.heads,
-                    kv_heads=spec.heads if spec.latent else spec.kv_heads,
-                    key_dim=spec.score_dim,
-                    value_dim=spec.value_dim,
-                    window=last,
-                    chosen=most,
-                    cached=cached,
-                )
-            )
+            seen: dict[str, Any] = {**sizes, "window": last, "chosen": most, "cached": cached}
+            replace(net, layers=layers).apply(AttentionCore, "self_attn", y, *reads, weights=sinks, **seen)
     return y
 
 
@@ -159,12 +147,14 @@ def write_indexer(net: Writer, spec: TransformerSpec, indexer: Indexer, x: Tenso
     reads = (q, k)
     if spec.latent:
         reads = (q, k, at.linear("self_attn.indexer.weights_proj", x, indexer.heads))
+    sizes: dict[str, Any] = {
+        "heads": indexer.heads,
+        "kv_heads": 1,
+        "key_dim": indexer.head_dim,
+        "value_dim": len(reads) - 2,
+    }
     made = at.tensor("chosen tokens", indexer.chosen)
-    sizes = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": len(reads) - 2}
-    core = IndexCore(
-        "self_attn.indexer", at.block, at.layers, 1, reads, (made,), (), **sizes, window=0, chosen=0, cached=(k,)
-    )
-    net.written.append(core)
+    at.apply(IndexCore, "self_attn.indexer", made, *reads, cached=(k,), **sizes)
 
 
 def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAttention, x: Tensor) -> Tensor:
@@ -176,10 +166,9 @@ def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAtte
     q = net.apply(Rope, "self_attn.q_rope", net.tensor("q_rope", queries, "tensor"), q)
     kv = net.apply(Rope, "self_attn.k_rope", net.tensor("k_rope", spec.head_dim), kv)
     y = net.tensor("attn_output", queries, "tensor", "core_attn")
-    sizes = {"heads": spec.heads, "kv_heads": 1, "key_dim": spec.head_dim, "value_dim": spec.head_dim}
+    sizes: dict[str, Any] = {"heads": spec.heads, "kv_heads": 1, "key_dim": spec.head_dim, "value_dim": spec.head_dim}
     size = spec.window.size if spec.window else 0
-    own: dict[str, Any] = {**sizes, "window": size, "chosen": 0, "cached": (kv,)}
-    net.written.append(AttentionCore("self_attn", net.block, net.layers, 1, (q, kv, kv), (y,), sinks, **own))
+    net.apply(AttentionCore, "self_attn", y, q, kv, kv, weights=sinks, **sizes, window=size, cached=(kv,))
     predicts = net.block == "mtp"
     for layers, rate, indexer in ((low.sparse, low.sparse_rate, spec.indexer), (low.heavy, low.heavy_rate, None)):
         if layers and not predicts:
@@ -188,15 +177,17 @@ def compressed_attention(net: Writer, spec: TransformerSpec, low: CompressedAtte
             if indexer:
                 heads = at.linear("self_attn.indexer.wq_b", q_latent, indexer.heads * indexer.head_dim)
                 key = compress(at, "self_attn.indexer", x, indexer.head_dim, rate, 2)
-                weights = at.linear("self_attn.indexer.weights_proj", x, indexer.heads)
-                index = {"heads": indexer.heads, "kv_heads": 1, "key_dim": indexer.head_dim, "value_dim": 1}
-                seen: dict[str, Any] = {**index, "window": 0, "chosen": 0, "cached": (key,), "every": rate}
-                chosen = (at.tensor("chosen tokens", indexer.chosen),)
-                place = ("self_attn.indexer", at.block, layers, 1)
-                net.written.append(IndexCore(*place, (heads, key, weights), chosen, (), **seen))
+                reads = (heads, key, at.linear("self_attn.indexer.weights_proj", x, indexer.heads))
+                index: dict[str, Any] = {
+                    "heads": indexer.heads,
+                    "kv_heads": 1,
+                    "key_dim": indexer.head_dim,
+                    "value_dim": 1,
+                }
+                chosen = at.tensor("chosen tokens", indexer.chosen)
+                at.apply(IndexCore, "self_attn.indexer", chosen, *reads, **index, cached=(key,), every=rate)
             most = indexer.chosen if indexer else 0
-            seen = {**sizes, "window": 0, "chosen": most, "cached": (entry,), "every": rate}
-            net.written.append(AttentionCore("self_attn", at.block, layers, 1, (q, entry, entry), (y,), (), **seen))
+            at.apply(AttentionCore, "self_attn", y, q, entry, entry, **sizes, chosen=most, cached=(entry,), every=rate)
     # Each group of heads has a rank of its own: a matmul with a diagonal of blocks.
     rank = low.output_groups * low.output_rank
     y = net.linear("self_attn.o_a_proj", y, rank, "tensor", inputs=queries // low.output_groups)
@@ -250,9 +241,9 @@ def state_mixer(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> 
         reads = (mixed, steps, net.linear("mamba.f_b_proj", low[0], inner, "tensor", bias=True))
         for gate_rank in low[1:]:
             gate = net.linear("mamba.g_b_proj", gate_rank, inner, "tensor")
-    y = net.tensor("mamba.scan", inner, "tensor")
-    scanned = {"state": state, "flop": mixer.operations, "groups": mixer.groups}
-    net.written.append(Scan("mamba.scan", net.block, net.layers, 1, reads, (y,), learned, **scanned))
+    kind = {"delta": DeltaRule, "kda": ChannelDeltaRule}.get(mixer.kind, Scan)
+    sizes = {"state": state, "flop": mixer.operations, "heads": mixer.heads, "groups": mixer.groups}
+    y = net.apply(kind, "mamba.scan", net.tensor("mamba.scan", inner, "tensor"), *reads, weights=learned, **sizes)
     if mixer.kind != "mamba" and mixer.gate_normed:
         y = net.norm("mamba.norm", y, gain=mixer.width if mixer.kind in ("delta", "kda") else 0)
     y = net.apply(Multiply, "mamba.gate", net.tensor("mamba.gate", inner, "tensor", "act"), y, gate)
@@ -264,9 +255,7 @@ def convolution(net: Writer, mixer: Mixer, x: Tensor) -> Tensor:
     kernel = Weight("mamba.conv1d", x.width, mixer.conv, 1, "tensor", "matrix")
     bias = (Weight("mamba.conv1d.bias", x.width, 1, 1, "tensor", "vector"),) if mixer.conv_bias else ()
     y = net.tensor("mamba.conv1d", x.width, "tensor")
-    place = (net.block, net.layers, 1)
-    net.written.append(Convolution("mamba.conv1d", *place, (x,), (y,), (kernel, *bias), kernel=mixer.conv))
-    return y
+    return net.apply(Convolution, "mamba.conv1d", y, x, weights=(kernel, *bias), kernel=mixer.conv)
 
 
 def gated_convolution(net: Writer, spec: TransformerSpec, mixer: Mixer, x: Tensor) -> Tensor:

@@ -437,34 +437,9 @@ class TransformerSpec:
         """Which of its parts have parameters and FLOPs that are counted, but no account of memory and time; or none."""
         return NAMES["mamba"] if self.mixer and self.mixer.kind == "mamba" else ""
 
-    @property
-    def unlisted(self) -> str:
-        """Which of its parts are in no account of single operations; or none."""
-        parts = {
-            NAMES[self.mixer.kind] if self.mixer else "": self.mixer,
-            "a gate on attention": self.attention_gate,
-            "an indexer": self.indexer,
-            "several residual streams": self.streams > 1,
-            "an embedding of layers": self.layer_embedding,
-            "other operations": self.further,
-        }
-        return next((name for name, there in parts.items() if there), "")
-
-    @property
-    def attention_share(self) -> float:
-        """Share of its layers that have attention; the others have a state."""
-        return self.attention_layers / self.layers
-
 
 def modelled(spec: TransformerSpec) -> TransformerSpec:
     """``spec``, where what its layers keep and how long they take is known; raises `SpecError` elsewhere."""
     if what := spec.unmodelled:
         raise SpecError("mixer", what, message("spec.not_modeled"))
-    return spec
-
-
-def listed(spec: TransformerSpec) -> TransformerSpec:
-    """``spec``, where each operation of its layers has an account; raises `SpecError` elsewhere."""
-    if what := spec.unlisted:
-        raise SpecError("mixer" if spec.mixer else "attention_gate", what, message("spec.not_listed"))
     return spec

@@ -28,7 +28,7 @@ _KINDS: Mapping[str, type[Any]] = {n: get_args(hint)[0] for n, hint in _HINTS.it
 
 _MOST_KINDS = 64
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
-_ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
+_ITEM = re.compile(r"[a-z_]+(?:\.[a-z_]+)?=[A-Za-z0-9_,]+")
 
 
 class SpecTextError(QuantityError):
@@ -68,29 +68,42 @@ def _word(value: object) -> str:
     return str(value)
 
 
+def read_items(text: str, item: re.Pattern[str]) -> dict[str, str]:
+    """Return ``name=value …`` as a mapping.
+
+    Args:
+        item: What one of them looks like.
+
+    Raises:
+        SpecTextError: For text that is too long, an item that looks otherwise, or a name that is there twice.
+    """
+    cap = limit("spec_chars")
+    if len(text) > cap:
+        raise SpecTextError(message("spec.text_long", length=float(len(text)), most=float(cap)))
+    items: dict[str, str] = {}
+    for word in text.split():
+        if item.fullmatch(word) is None:
+            raise SpecTextError(message("spec.text_item", text=word[:40]))
+        name, _, value = word.partition("=")
+        if name in items:
+            raise SpecTextError(message("spec.text_twice", text=name))
+        items[name] = value
+    return items
+
+
 def read_spec(text: str) -> TransformerSpec:
     """The shape that ``text`` describes.
 
     Raises `SpecTextError` for text that is too long, a field that is unknown, missing, twice there or no such value,
     and for a shape that no transformer can have.
     """
-    cap = limit("spec_chars")
-    if len(text) > cap:
-        raise SpecTextError(message("spec.text_long", length=float(len(text)), most=float(cap)))
     own: dict[str, str] = {}
     parts: dict[str, dict[str, str]] = {}
-    for item in text.replace(";", " ").split():
-        match = _ITEM.fullmatch(item)
-        if match is None:
-            raise SpecTextError(message("spec.text_item", text=item[:40]))
-        name, value = match.groups()
+    for name, value in read_items(text.replace(";", " "), _ITEM).items():
         part, _, field = name.rpartition(".")
         if part and part not in _PARTS:
             raise SpecTextError(message("spec.text_part", text=part, parts=list(_PARTS)))
-        group = parts.setdefault(part, {}) if part else own
-        if (field or name) in group:
-            raise SpecTextError(message("spec.text_twice", text=name))
-        group[field or name] = value
+        (parts.setdefault(part, {}) if part else own)[field] = value
     try:
         by_name = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
         return _made(TransformerSpec, own, "", **by_name)

@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 from core.formula import Symbol
 from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, TransformerSpec
+from core.rows import read_record, read_rows
 
 
 def count(latex: str, meaning: str) -> Symbol:
@@ -19,48 +20,10 @@ def count(latex: str, meaning: str) -> Symbol:
     return Symbol(latex, meaning, "count")
 
 
-LAYERS = count("L", "layers")
-HIDDEN = count("h", "hidden width")
-HEADS = count("a", "query heads")
-HEAD_DIM = count("d", "head width")
-VOCAB = count("V", "vocabulary")
-
-SYMBOLS: Mapping[str, Symbol] = {
-    "layers": LAYERS,
-    "times": count("n", "such norms, all layers together"),
-    "modules": count("m", "multi-token prediction modules"),
-    "layer": count("N_1", "parameters of one more layer"),
-    "layer_flop": Symbol(
-        "F_1", "forward FLOPs per token of one more layer without attention scores and values", "flop"
-    ),
-    "experts_count": count("E", "routed experts"),
-    "experts_per_token": count("K", "routed experts that each token runs"),
-    "experts_shared": count("n_s", "shared experts"),
-    "position_rows": count("p", "rows of the position table"),
-    "norm_vectors": count("w", "vectors per norm: 2 with gain and bias, 1 with gain"),
-    "activation_scalars": count("n", "learned numbers per activation function"),
-    "hidden": HIDDEN,
-    "embedding_width": count("e", "width of the token table"),
-    "vocab": VOCAB,
-    "heads": HEADS,
-    "kv_heads": count("k", "key/value heads"),
-    "head_dim": HEAD_DIM,
-    "latent_query_rank": count("r_q", "rank of the query path"),
-    "latent_kv_rank": count("r_{kv}", "rank of the key/value path"),
-    "latent_nope_dim": count("d_n", "head width without rotation"),
-    "latent_rope_dim": count("d_r", "rotary width, shared by all heads"),
-    "latent_value_dim": count("d_v", "head width of values"),
-    "ffn": count("f", "feed-forward width"),
-    "experts_width": count("f_e", "feed-forward width of a routed expert"),
-    "experts_shared_width": count("f_s", "feed-forward width of a shared expert"),
-    "mixer_heads": count("a_s", "heads of the values; with Mamba its channels"),
-    "mixer_width": count("d_s", "width of a head’s values"),
-    "mixer_groups": count("g", "heads of keys and queries (B and C)"),
-    "mixer_state": count("r_s", "rows of the state of a head"),
-    "mixer_rank": count("r", "rank of the step size"),
-    "mixer_conv": count("c", "tokens that the convolution sees"),
-}
+SYMBOLS: Mapping[str, Symbol] = {row["name"]: read_record(Symbol, row) for row in read_rows("model_symbols")}
 """Name of a size → its symbol, in the order in which factors are written."""
+
+LAYERS, HIDDEN, HEADS, HEAD_DIM, VOCAB = map(SYMBOLS.__getitem__, ("layers", "hidden", "heads", "head_dim", "vocab"))
 
 _ORDER = {name: place for place, name in enumerate(SYMBOLS)}
 

@@ -7,6 +7,7 @@ answers shares itself over accelerators by tensor parallelism.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,11 +31,7 @@ from core.training.trained import EVERYTHING, parts_of_training
 
 PRINTED = (0.99, 1.15)
 """Printed peaks of fine-tuning runs over what a plan counts, whatever the software keeps beside: eight in ten lie
-between. Those on NF4 are apart."""
-
-PRINTED_NF4 = (1.34, 1.57)
-"""The same of QLoRA, all printed with bitsandbytes before 0.43.2, which kept what need not be
-(tests/core/memory_rows.py)."""
+between. Readings of bitsandbytes before 0.43.2 are left out: later ones contradict each other by a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +78,8 @@ class Fitting:
 
 
 def _most(fits: Callable[[int], bool], high: int) -> int:
-    """Return the largest whole number up to ``high`` that fits where all smaller ones do; 0 if 1 does not."""
-    low, high = 0, high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    """Return the largest whole number up to ``high`` that fits if all smaller ones do; 0 if 1 does not."""
+    return bisect_left(range(1, high + 1), True, key=lambda size: not fits(size))
 
 
 def _largest_model(plan: Plan, h: MemoryEstimate) -> str:

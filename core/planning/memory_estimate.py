@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from core.training.activations.derivation import tensor_bytes
 from core.training.activations.stage import StepSettings
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED
-from core.training.device.host import HostMemory, host_lacks, host_memory, node_bytes
+from core.training.device.host import HostMemory, buffers_of, host_lacks, host_memory, node_bytes
 from core.training.device.memory import DeviceMemory, Setup
 from core.training.device.peak import explain_device
 from core.training.device.traffic import step_cost
@@ -78,6 +79,13 @@ class MemoryEstimate:
         return float(self.device_memory.total)
 
     @property
+    def readings(self) -> Mapping[str, float]:
+        """The same peak as three programs show it: torch’s allocated and reserved bytes, and those of the device."""
+        tensors = float(self.device_memory.tensors)
+        reserved = tensors * (1 + self.plan.runtime_options.slack)
+        return {"allocated": tensors, "reserved": reserved, "device": self.total}
+
+    @property
     def spare(self) -> float:
         """Free bytes; negative if capacity is exceeded."""
         return self.usable - self.total
@@ -102,7 +110,14 @@ class MemoryEstimate:
     @property
     def on_host(self) -> float:
         """Bytes that a node's host has to hold, with the buffers of what updates there."""
-        return node_bytes(self.layout, held_by_host(self), self.plan.device.node_size)
+        size, setup = self.plan.device.node_size, self.setup
+        return node_bytes(self.layout, held_by_host(self), size, buffers=buffers_of(setup))
+
+    @property
+    def on_host_with_fsdp(self) -> float:
+        """The same where FSDP shards in place of DeepSpeed: 16 bytes a parameter with AdamW."""
+        setup = replace(self.setup, implementation=replace(self.setup.implementation, sharded_by="FSDP"))
+        return node_bytes(self.layout, host_memory(setup), self.plan.device.node_size, buffers=1.0)
 
     @property
     def host_holds(self) -> bool:

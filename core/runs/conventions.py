@@ -212,13 +212,11 @@ def which_mfu(
         rate = tokens_per_second
     for name, value in (("tokens_per_second", rate), ("accelerators", accelerators), ("peak", peak)):
         _positive(name, value)
-    selective = flops_per_token(spec, seq_len, "full", recompute="selective").hardware
-    everything = flops_per_token(spec, seq_len, "full", recompute="full").hardware
-    counted = conventions(spec, seq_len)
+    full, counted = flops_per_token(spec, seq_len, "full"), conventions(spec, seq_len)
     ways: tuple[tuple[str, str, Score, float], ...] = (
         *((way.id, way.name, "MFU", way.per_token) for way in counted),
-        ("hfu_selective", "full attention, core attention recomputed", "HFU", selective),
-        ("hfu_full", "full attention, every layer recomputed", "HFU", everything),
+        ("hfu_selective", "full attention, core attention recomputed", "HFU", full.training + full.squares),
+        ("hfu_full", "full attention, every layer recomputed", "HFU", full.training + full.in_layers),
     )
     scores: list[Scored] = []
     for way, name, kind, per_token in ways:

@@ -314,7 +314,8 @@ class SearchRequest:
     @cached_property
     def written(self) -> Implementation:
         """How layers are written, with what of them is trained."""
-        return written_under(self.implementation, self.spec, self.policy, self.trained, offloads=self.offloads)
+        how = replace(self.implementation, timed_loss=self.loss)
+        return written_under(how, self.spec, self.policy, self.trained, offloads=self.offloads)
 
     @cached_property
     def _setup(self) -> Setup:

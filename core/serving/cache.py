@@ -245,24 +245,6 @@ class Cache:
         return [part.explain(tokens).about(part.kind) for part in self.parts]
 
 
-def kind_of(spec: TransformerSpec) -> str:
-    """How the model's layers attend, in the field's words: ``grouped-query, sliding window``."""
-    if not spec.attention_layers:
-        return "state only"
-    if spec.latent:
-        kind = "latent"
-    elif spec.kv_heads == 1:
-        kind = "multi-query"
-    else:
-        kind = "multi-head" if spec.kv_heads == spec.heads else "grouped-query"
-    return (
-        kind
-        + (", sliding window" if spec.window else "")
-        + (", sparse" if spec.indexer else "")
-        + (", hybrid" if spec.mixer else "")
-    )
-
-
 @cached("small_results_kept")
 def cache_of(
     spec: TransformerSpec,
@@ -270,13 +252,19 @@ def cache_of(
     *,
     tensor: int = 1,
     convention: CacheConvention = ENGINE,
+    drafting: int = 0,
 ) -> Cache:
     """The cache of one user on one of ``tensor`` accelerators that share the heads of ``spec``.
 
     Key/value heads fewer than the accelerators are kept by several of them, a latent by all. Multi-token prediction
-    modules take no part in plain decoding.
+    modules take no part in plain decoding. drafting: further layers that draft, which store as those without a window.
     """
-    return Cache(tuple(_parts(spec, stored, tensor, convention)))
+    parts = _parts(spec, stored, tensor, convention)
+    return Cache(tuple(_deeper(part, drafting) if np.isinf(part.most) else part for part in parts))
+
+
+def _deeper(part: CachedPart, layers: int) -> CachedPart:
+    return replace(part, values={**part.values, "layers": part.values["layers"] + layers})
 
 
 def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: CacheConvention) -> Iterator[CachedPart]:
@@ -291,8 +279,9 @@ def _parts(spec: TransformerSpec, stored: CacheType, tensor: int, convention: Ca
         heads = 1.0 if compressed or indexes else op.heads if convention.heads == "repeated" else op.kv_heads
         kv_heads = {"kv_heads": max(1.0, heads / tensor)}
         if indexes or not compressed:
-            values = op.value_dim if len(op.cached) > 1 else 0
-            widths = {**kv_heads, "key_dim": op.key_dim / op.every, "value_dim": values}
+            made = op.cached if {*op.cached} <= {*op.reads} else op.reads[1:]
+            key, *value = (x.width / op.kv_heads / op.every for x in made)
+            widths = {**kv_heads, "key_dim": key, "value_dim": sum(value)}
             kind = "keys of the indexer" if indexes else "windowed" if op.window else "keys and values"
             yield CachedPart(kind, key_value_bytes, {**layers, **widths, **element}, most)
         else:
@@ -325,8 +314,3 @@ def cached_spec(model: CatalogModel) -> TransformerSpec:
     """The model's shape as its cache sees it: attention in chunks keeps no more than a window of a chunk's size."""
     chunks = _CHUNKS.get(model.family)
     return replace(model.spec, window=chunks) if chunks and not model.counted else model.spec
-
-
-def without_prediction(spec: TransformerSpec) -> TransformerSpec:
-    """The model without its multi-token prediction modules, which serving loads for speculation alone."""
-    return replace(spec, mtp_modules=0) if spec.mtp_modules else spec

@@ -7,6 +7,7 @@ nothing for what accelerators send each other, for sampling or for the launch of
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,36 +21,29 @@ from core.messages import message
 from core.models.flop_formulas import square_flop_full
 from core.models.flops import FlopCount, flops_per_token
 from core.models.spec import TransformerSpec
-from core.models.symbols import HIDDEN, count
+from core.models.symbols import count
 from core.serving.cache import CACHE_TYPES, Cache, CacheType, cache_of
-from core.serving.weights import WEIGHT_TYPES, ServedWeights, WeightType, weights_of
-from core.sources import OWN_CONSTRUCTION
+from core.serving.engine import (
+    BLOCKS,
+    DRIVER,
+    PER_LOGIT,
+    PER_LOGIT_SORTED,
+    SAMPLER_BUFFERS,
+    Blocks,
+    Engine,
+    activation_bytes,
+    blocks_of,
+    cache_room,
+    layer_bytes,
+    overhead,
+    sampler_bytes,
+    sglang_room,
+)
+from core.serving.weights import WEIGHT_TYPES, ServedWeights, WeightType, draft_bytes, weights_of
 
-_VLLM = Source(
-    "vLLM",
-    "vllm/config/cache.py, gpu_memory_utilization, 2026",
-    "https://github.com/vllm-project/vllm/blob/002f10e0cfa1373a19a0d2756598a34b700d20e5/vllm/config/cache.py",
-)
-_LOGS = Source(
-    "vLLM",
-    "issue 10517: printed peaks of passes of 20,000 and 29,000 tokens",
-    "https://github.com/vllm-project/vllm/issues/10517",
-)
-_BATCH = Source(
-    "vLLM",
-    "vllm/engine/arg_utils.py, get_batch_defaults",
-    "https://github.com/vllm-project/vllm/blob/main/vllm/engine/arg_utils.py",
-)
 _POPE = Source(
     "Pope et al. 2022, Efficiently Scaling Transformer Inference", "section 2", "https://arxiv.org/abs/2211.05102"
 )
-
-USED_SHARE = 0.92
-"""Share of an accelerator's memory that an engine takes by default."""
-
-PASS_TOKENS, LARGE_PASS_TOKENS, LARGE_MEMORY = 2048, 8192, 70 * 2.0**30
-"""Tokens that an engine reads in one pass by default, longer prompts cut into pieces: on cards of 70 GiB and more but
-A100s the larger number."""
 
 DEGREES = (1, 2, 4, 8, 16, 32)
 """Accelerators that may share a model by tensor parallelism."""
@@ -59,48 +53,13 @@ LONGEST = 2**30
 
 
 @formula(
-    r"\v{share} \cdot \v{memory} - \v{weights} - \v{workspace}",
-    result=Symbol("R", "bytes for caches on one accelerator", "bytes"),
-    symbols={
-        "share": Symbol("u", "share of its memory that the engine takes", "ratio"),
-        "memory": Symbol("M", "memory capacity of one accelerator", "bytes"),
-        "weights": Symbol("W", "bytes of weights on it", "bytes"),
-        "workspace": Symbol("A", "bytes of one pass at work", "bytes"),
-    },
-    sources=(_VLLM,),
-)
-def cache_room(share: float, memory: float, weights: float, workspace: float) -> float:
-    """What is left for caches."""
-    return share * memory - weights - workspace
-
-
-@formula(
-    r"6 \cdot \v{tokens} \cdot (\v{hidden} + \v{width})",
-    result=Symbol("A", "bytes of one pass at work", "bytes"),
-    symbols={
-        "tokens": count("T", "tokens of one pass"),
-        "hidden": HIDDEN,
-        "width": count("f", "feed-forward width that a token runs through on one accelerator"),
-    },
-    sources=(_LOGS, _BATCH),
-)
-def workspace_bytes(tokens: float, hidden: float, width: float) -> float:
-    """What one pass holds at once.
-
-    Three tensors of the hidden and three of the feed-forward width in bf16: the slope of printed peaks over the tokens
-    of a pass.
-    """
-    return 6 * tokens * (hidden + width)
-
-
-@formula(
     r"\lfloor \frac{\v{room}}{\v{cache}} \rfloor",
     result=Symbol("U", "users at once", "count"),
     symbols={
         "room": Symbol("R", "bytes for caches on one accelerator", "bytes"),
-        "cache": Symbol("K", "bytes of one user’s cache on it", "bytes"),
+        "cache": Symbol("K_b", "bytes of the blocks of one user on it", "bytes"),
     },
-    sources=(OWN_CONSTRUCTION,),
+    sources=(BLOCKS,),
 )
 def users_at_once(room: float, cache: float) -> float:
     """Users whose caches fit beside each other, all of them at their full context."""
@@ -141,8 +100,8 @@ def pass_flop(users: float, forward: float, accelerators: float) -> float:
 class Serving:
     """One model served on ``tensor`` accelerators that share it.
 
-    context: tokens of each user, prompt and answer together. users: at once, for the times. share: of the memory
-    that the engine takes. products: the format of its matrix products that the accelerator has.
+    context: tokens of each user, prompt and answer together. users: at once, over all copies of the model. products:
+    the format of its matrix products that the accelerator has.
     """
 
     spec: TransformerSpec
@@ -152,7 +111,7 @@ class Serving:
     stored: CacheType
     context: int
     users: int
-    share: float
+    engine: Engine
     products: str
 
     @property
@@ -166,56 +125,113 @@ class Serving:
         return float(self.cache.bytes(self.context))
 
     @property
-    def pass_tokens(self) -> int:
-        """Tokens that one pass reads."""
-        large = self.device.memory_bytes >= LARGE_MEMORY and not self.device.name.startswith("A100")
-        return LARGE_PASS_TOKENS if large else PASS_TOKENS
+    def blocks(self) -> Blocks:
+        """The blocks that one user at the full context is given, draft layers with those of the model."""
+        return self._blocks(self.context)
+
+    def _blocks(self, context: int) -> Blocks:
+        drafting = 0 if self.engine.draft == "none" else max(1, self.spec.mtp_modules)
+        cache = cache_of(self.spec, self.stored, tensor=self.tensor, drafting=drafting)
+        return blocks_of(cache, context, self.engine.passes(self.device)[0])
 
     @property
-    def workspace(self) -> float:
-        """Bytes of one pass at work on one accelerator."""
-        return workspace_bytes(**self._workspace)
+    def held(self) -> float:
+        """Bytes of weights on one accelerator: of the model, the layers that draft, and the vision tower in bf16."""
+        return (
+            self.weights.held
+            + draft_bytes(self.spec, self.weights.kind, self.tensor, self.engine.draft)
+            + 2 * self.engine.vision / self.tensor
+        )
 
     @property
-    def _workspace(self) -> dict[str, float]:
+    def activations(self) -> float:
+        """Peak activations of the profiling pass on one accelerator."""
+        return activation_bytes(**self._activations)
+
+    @property
+    def _layers(self) -> dict[str, float]:
         s, width = self.weights.spec, 0.0
         if s.dense_layers:
             width = float(s.ffn)
         if moe := s.experts:
             width = max(width, moe.per_token * moe.width + moe.shared * (moe.shared_width or moe.width))
-        return {"tokens": self.pass_tokens, "hidden": s.hidden, "width": width / self.tensor}
+        return {"tokens": self.engine.passes(self.device)[0], "hidden": s.hidden, "width": width / self.tensor}
+
+    @property
+    def _sampler(self) -> dict[str, float]:
+        (tokens, requests), s = self.engine.passes(self.device), self.spec
+        sizes = {"requests": requests, "vocab": s.vocab, "tokens": tokens, "hidden": s.hidden}
+        sorts = self.engine.version == "before 0.17"
+        return {**sizes, "each": PER_LOGIT_SORTED if sorts else PER_LOGIT, "buffers": 0.0 if sorts else SAMPLER_BUFFERS}
+
+    @property
+    def _activations(self) -> dict[str, float]:
+        encoder = 2.0 * self.engine.passes(self.device)[0] * self.spec.hidden if self.engine.vision else 0.0
+        return {"encoder": encoder, "layers": layer_bytes(**self._layers), "sampler": sampler_bytes(**self._sampler)}
+
+    @property
+    def memory(self) -> float:
+        """Bytes of one accelerator as CUDA reports them."""
+        return self.device.memory_bytes - (DRIVER if self.device.vendor == "NVIDIA" else 0.0)
 
     @property
     def room(self) -> float:
-        """Bytes for caches on one accelerator; negative where weights do not fit, NaN where its memory is unknown."""
-        return cache_room(**self._room)
+        """Bytes for KV caches on one accelerator; negative where weights do not fit, NaN where memory is unknown."""
+        return cache_room(**self._room(1))
 
     @property
-    def _room(self) -> dict[str, float]:
-        memory, held = self.device.memory_bytes, self.weights.held
-        return {"share": self.share, "memory": memory, "weights": held, "workspace": self.workspace}
+    def room_range(self) -> tuple[float, float]:
+        """The same where printed logs show most (P90) and least (P10) outside weights and activations."""
+        return cache_room(**self._room(2)), cache_room(**self._room(0))
+
+    def _room(self, quantile: int) -> dict[str, float]:
+        outside = overhead(self.tensor > 1)
+        return {
+            "share": self.engine.utilization,
+            "memory": self.memory,
+            "weights": self.held,
+            "activations": self.activations,
+            "outside": outside.outside[quantile],
+            "graphs": outside.graphs[quantile] if self.engine.version == "0.21 or later" else 0.0,
+        }
+
+    @property
+    def sglang_tokens(self) -> float:
+        """Tokens of SGLang’s pool under its defaults; NaN where nothing grows with the tokens or memory is unknown."""
+        room = sglang_room(self.memory, self.held, self.tensor, self.engine.draft != "none")
+        each = self.cache.per_token
+        return math.floor(max(room, 0.0) / each) if each and math.isfinite(room) else math.nan
 
     @property
     def users_that_fit(self) -> float:
         """Users at the full context; NaN where the memory is unknown."""
-        return float(users_at_once.over(room=max(self.room, 0.0), cache=self.user_bytes))
+        return float(users_at_once.over(room=max(self.room, 0.0), cache=self.blocks.request * self.blocks.block))
+
+    @property
+    def copies(self) -> int:
+        """Copies of the model that the users need, each on accelerators of its own; 1 where not even one user fits."""
+        fit = self.users_that_fit
+        return math.ceil(self.users / fit) if fit >= 1 else 1
+
+    @property
+    def cards(self) -> int:
+        """Accelerators of all copies."""
+        return self.copies * self.tensor
+
+    @property
+    def busiest(self) -> int:
+        """Users of the fullest copy."""
+        return math.ceil(self.users / self.copies)
 
     def longest(self, users: int) -> int:
         """Tokens of the longest context that so many users can have at once; `LONGEST` where nothing grows any more."""
         each = self.room / users
 
-        def fits(tokens: int) -> bool:
-            return float(self.cache.bytes(tokens)) <= each
+        def exceeds(tokens: int) -> bool:
+            blocks = self._blocks(tokens)
+            return not blocks.request * blocks.block <= each
 
-        if not fits(1):
-            return 0
-        if fits(LONGEST):
-            return LONGEST
-        low, high = 1, LONGEST
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+        return bisect_left(range(1, LONGEST + 1), True, key=exceeds)
 
     def decode(self, users: Any) -> Placed:
         """One token for each of ``users``, a number or an array, all at the full context, on the roofline."""
@@ -259,23 +275,24 @@ class Serving:
 
     def explain(self) -> list[Explanation | str]:
         """How its numbers come about, under headings."""
-        room, cache = self.room, self.user_bytes
+        room, cache = self.room, self.blocks.request * self.blocks.block
         fits = [users_at_once.explain(room=room, cache=cache)] if room > 0 and math.isfinite(room) else []
         steps: list[Explanation | str] = ["Weights and cache", *self.weights.explain(self.users)]
-        steps += [*self.cache.explain(self.context), workspace_bytes.explain(**self._workspace)]
-        steps += [cache_room.explain(**self._room)] if math.isfinite(room) else []
+        steps += [*self.cache.explain(self.context), layer_bytes.explain(**self._layers)]
+        steps += [sampler_bytes.explain(**self._sampler), activation_bytes.explain(**self._activations)]
+        steps += [cache_room.explain(**self._room(1))] if math.isfinite(room) else []
         steps += fits
         steps += ["One token for every user", *self._explain_decode()]
         steps += [f"A prompt of {self.context:,} tokens", *self._explain_prefill()]
         return steps
 
     def _explain_decode(self) -> list[Explanation]:
-        read = self.weights.read(self.users)
+        read = self.weights.read(self.busiest)
         return [
             *(part.explain() for part in _decode_count(self.weights.spec, self.context).parts),
-            pass_flop.explain(users=self.users, forward=self.decode_flop, accelerators=self.tensor),
-            decode_bytes.explain(weights=read, users=self.users, cache=self.user_bytes),
-            *(_times(self.decode(self.users))),
+            pass_flop.explain(users=self.busiest, forward=self.decode_flop, accelerators=self.tensor),
+            decode_bytes.explain(weights=read, users=self.busiest, cache=self.user_bytes),
+            *(_times(self.decode(self.busiest))),
         ]
 
     def _explain_prefill(self) -> list[Explanation]:
@@ -314,9 +331,9 @@ def serving(
     stored: CacheType = CACHE_TYPES["bf16"],
     context: int = 8192,
     users: int = 1,
-    share: float = USED_SHARE,
+    engine: Engine | None = None,
 ) -> Serving:
-    """``spec`` served on ``tensor`` accelerators; None takes the fewest of `DEGREES` on which one user fits.
+    """``spec`` served on copies of ``tensor`` accelerators; None takes those of `DEGREES` that need the fewest in all.
 
     Raises ``ValueError`` for accelerators that cannot share the model's heads, naming how many can.
     """
@@ -334,13 +351,11 @@ def serving(
         stored=stored,
         context=context,
         users=users,
-        share=share,
+        engine=engine or Engine(),
         products=weights.products if known_products else device.usable("bf16"),
     )
     if tensor is not None:
         return made
-    tried = (replace(made, tensor=degree, weights=weights_of(spec, weights, tensor=degree)) for degree in can)
-    return next(
-        (one for one in tried if not one.room < one.user_bytes),
-        replace(made, tensor=can[-1], weights=weights_of(spec, weights, tensor=can[-1])),
-    )
+    tried = [replace(made, tensor=degree, weights=weights_of(spec, weights, tensor=degree)) for degree in can]
+    fitting = [one for one in tried if not one.users_that_fit < 1]
+    return min(fitting, key=lambda one: (one.cards, one.copies)) if fitting else tried[-1]

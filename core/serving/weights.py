@@ -1,13 +1,14 @@
 """Weights of a served model on one of the accelerators that share them: bytes held, and bytes read for a token.
 
 Quantised are the matrices of the layers, experts among them; the token table, the head and the norms stay in bf16, as
-AWQ, GPTQ, compressed-tensors and bitsandbytes leave them by default.
+AWQ, GPTQ, compressed-tensors and bitsandbytes leave them by default. NVFP4 and MXFP4 quantise only experts of
+mixtures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -16,8 +17,8 @@ import numpy as np
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached
 from core.models.spec import TransformerSpec
-from core.models.symbols import count
-from core.serving.cache import without_prediction
+from core.models.symbols import HIDDEN, count
+from core.serving.engine import Draft
 from core.sources import OWN_CONSTRUCTION
 from core.training.device.ranks import RankParameters, pieces_of, rank_parameters, stages_of
 from core.training.layout import Degrees
@@ -35,16 +36,37 @@ _INT8 = Source(
 )
 
 
+_NVFP4 = Source(
+    "NVIDIA", "model card of Qwen3-30B-A3B-NVFP4: linear operators of the experts", "https://huggingface.co/nvidia"
+)
+_MXFP4 = Source(
+    "vLLM",
+    "vllm/model_executor/layers/quantization/mxfp4.py, hidden_size rounded up to 256, 2026",
+    "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/quantization/mxfp4.py",
+)
+_EAGLE = Source(
+    "vLLM",
+    "vllm/model_executor/models/llama_eagle3.py, 2026",
+    "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/llama_eagle3.py",
+)
+
+EAGLE_VOCAB = 32_000
+"""Vocabulary of the draft (draft_vocab_size of yuhuili/EAGLE3-LLaMA3.1-Instruct-8B)."""
+
+
 @dataclass(frozen=True, slots=True)
 class WeightType:
     """A number format of the layers' matrices. bytes: per parameter, scales included. products: the format in which
-    they are multiplied; with weights alone quantised they are made bf16 again on the chip."""
+    they are multiplied; with weights alone quantised they are made bf16 again on the chip. experts_only: whether of a
+    mixture only routed experts are in it. multiple: to which kernels pad the hidden width of experts."""
 
     name: str
     bytes: float
     products: str
     note: str
     source: Source
+    experts_only: bool = False
+    multiple: int = 1
 
 
 WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
@@ -56,6 +78,10 @@ WEIGHT_TYPES: Mapping[str, WeightType] = MappingProxyType(
             WeightType("int8", 1.0, "int8", "one scale per row", _INT8),
             WeightType("int4", 0.5 + 2.5 / 128, "bf16", "AWQ, GPTQ: scale and zero point per group of 128", _AWQ),
             WeightType("nf4", FROZEN["nf4"].each, "bf16", "bitsandbytes: fp32 scale per block of 64", _NF4),
+            WeightType(
+                "nvfp4", 0.5 + 1 / 16, "fp4", "E4M3 scale per block of 16; of mixtures experts only", _NVFP4, True
+            ),
+            WeightType("mxfp4", 0.5 + 1 / 32, "bf16", "E8M0 scale per block of 32; experts only", _MXFP4, True, 256),
         )
     }
 )
@@ -110,28 +136,22 @@ class ServedWeights:
     rank: RankParameters
     tied: bool
 
-    @property
-    def _experts(self) -> float:
-        return float(np.ravel(self.rank.experts)[0])
-
-    @property
-    def _layers(self) -> float:
-        return float(np.ravel(self.rank.layers)[0])
-
-    @property
-    def _norms(self) -> float:
-        return float(np.ravel(self.rank.norms)[0])
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """Parameters of the tables of tokens and of a head of its own."""
-        return float(np.ravel(self.rank.embedding)[0]), float(np.ravel(self.rank.head)[0])
+    def _of(self, *classes: str) -> float:
+        """Parameters of these classes of `RankParameters`."""
+        return sum(float(np.ravel(getattr(self.rank, name))[0]) for name in classes)
 
     @property
     def values(self) -> dict[str, float]:
         """What `weight_bytes` takes of what is held."""
-        others = self._norms + sum(self._ends)
-        return {"matrices": self._layers + self._experts, "bytes": self.kind.bytes, "others": others}
+        return self._split(self._of("experts"), self._of("norms", "embedding", "head"))
+
+    def _split(self, experts: float, others: float) -> dict[str, float]:
+        kind, hidden = self.kind, self.spec.hidden
+        experts *= -(-hidden // kind.multiple) * kind.multiple / hidden
+        layers = self._of("layers")
+        whole = kind.experts_only and bool(self.spec.experts)
+        matrices = experts + (0.0 if whole else layers)
+        return {"matrices": matrices, "bytes": kind.bytes, "others": others + (layers if whole else 0.0)}
 
     @property
     def held(self) -> float:
@@ -145,10 +165,9 @@ class ServedWeights:
 
     def read(self, tokens: float) -> float:
         """Bytes that a pass of so many tokens reads once: of tables nothing where they are only looked up."""
-        tables, head = self._ends
-        multiplied = tables - self.spec.vocab * self.spec.layers * self.spec.layer_embedding if self.tied else head
-        matrices = self._layers + self.touched(tokens) * self._experts
-        return weight_bytes(matrices=matrices, bytes=self.kind.bytes, others=self._norms + multiplied)
+        looked_up = self.spec.vocab * self.spec.layers * self.spec.layer_embedding
+        multiplied = self._of("embedding") - looked_up if self.tied else self._of("head")
+        return weight_bytes(**self._split(self.touched(tokens) * self._of("experts"), self._of("norms") + multiplied))
 
     def explain(self, tokens: int) -> list[Explanation]:
         """Bytes held, and the experts that a pass of so many tokens reads."""
@@ -158,13 +177,50 @@ class ServedWeights:
 
 
 @cached("small_results_kept")
-def weights_of(spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *, tensor: int = 1) -> ServedWeights:
+def weights_of(
+    spec: TransformerSpec, kind: WeightType = WEIGHT_TYPES["bf16"], *, tensor: int = 1, prediction: int = 0
+) -> ServedWeights:
     """The weights of ``spec`` on one of ``tensor`` accelerators, each layer's matrices divided over them.
+
+    prediction: multi-token prediction modules that draft, which share the token table and the head.
 
     Norms and routers are whole on each, and key/value heads fewer than the accelerators are repeated. Parameters of a
     layer that are no matrix (biases, routers, decays) are counted as its matrices; they are under a hundredth.
     """
-    served = without_prediction(spec)
-    degrees = Degrees(tensor=float(tensor))
+    served = replace(spec, mtp_modules=prediction)
+    degrees = Degrees(tensor=tensor)
     stage = stages_of(served, degrees, ("first",))
     return ServedWeights(served, kind, rank_parameters(pieces_of(served, degrees), stage), served.tied_head)
+
+
+@formula(
+    r"2 \cdot \frac{3 \cdot \v{hidden}^2 + 2 \cdot \v{hidden} \cdot (\v{query} + 2 \cdot \v{kv})"
+    r" + \v{query} \cdot \v{hidden} + 3 \cdot \v{hidden} \cdot \v{ffn} + \v{vocab} \cdot \v{hidden}}{\v{tensor}}",
+    result=Symbol("W_d", "bytes of an EAGLE-3 draft on one accelerator", "bytes"),
+    symbols={
+        "hidden": HIDDEN,
+        "query": count("q", "width of all queries"),
+        "kv": count("k", "width of all keys"),
+        "ffn": count("f", "feed-forward width"),
+        "vocab": count("V_d", "vocabulary of the draft"),
+        "tensor": count("t", "accelerators that share the model"),
+    },
+    sources=(_EAGLE,),
+)
+def eagle_bytes(hidden: float, query: float, kv: float, ffn: float, vocab: float, tensor: float) -> float:
+    """One layer that reads the token and a projection of three hidden states, with a head of its own, in bf16."""
+    layer = 2 * hidden * (query + 2 * kv) + query * hidden + 3 * hidden * ffn
+    return 2 * (3 * hidden**2 + layer + vocab * hidden) / tensor
+
+
+def draft_bytes(spec: TransformerSpec, kind: WeightType, tensor: int, draft: Draft) -> float:
+    """Bytes of the layers that draft on one accelerator; a model is taken to draft with one module of prediction."""
+    if draft == "MTP":
+        modules = spec.mtp_modules or 1
+        plain = weights_of(spec, kind, tensor=tensor)
+        return weights_of(spec, kind, tensor=tensor, prediction=modules).held - plain.held
+    if draft == "none":
+        return 0.0
+    query, kv = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+    ffn = spec.ffn or 4 * spec.hidden
+    return eagle_bytes(hidden=spec.hidden, query=query, kv=kv, ffn=ffn, vocab=EAGLE_VOCAB, tensor=tensor)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,6 @@ from core.models.spec import TransformerSpec
 from core.rows import read_rows
 from core.step_time.formulas import family_of
 from core.step_time.running import BITS, Running, Tuning
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Names: TypeAlias = npt.NDArray[Any]
 
 _APART = {"mixture": 0.1, "family": 0.4, "bits": 0.5, "software": 0.3, "tuned": 0.3}
 """What a step counts for that differs in this: mixture or dense, family of accelerator, bits of a number, software, who
@@ -42,34 +40,17 @@ class ErrorRange:
     high: float
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Errors:
-    """Every step with its source left out, users' own among them. measured: over predicted, sorted by it."""
-
-    measured: Floats
-    weights: Floats
-    group: Names
-    mixture: Names
-    family: Names
-    bits: Names
-    software: Names
-    tuned: Names
-
-
 @cached("tables_kept")
-def _errors() -> _Errors:
+def _errors() -> Mapping[str, npt.NDArray[Any]]:
+    """Return every step with its source left out, users' own among them, as columns, sorted by measured / predicted."""
     rows = sorted(read_rows("step_errors"), key=lambda row: -float(row["error"]))
     of_group = Counter(row["group"] for row in rows)
-    return _Errors(
-        measured=np.array([math.exp(-float(row["error"])) for row in rows]),
-        weights=np.array([1 / math.sqrt(of_group[row["group"]]) for row in rows]),
-        group=np.array([row["group"] for row in rows]),
-        mixture=np.array([row["mixture"] for row in rows]),
-        family=np.array([row["family"] for row in rows]),
-        bits=np.array([BITS[row["dtype"]] for row in rows]),
-        software=np.array([row["software"] for row in rows]),
-        tuned=np.array([row["tuned"] for row in rows]),
-    )
+    columns = {name: np.array([row[name] for row in rows]) for name in ("group", *_APART) if name != "bits"}
+    return columns | {
+        "measured": np.array([math.exp(-float(row["error"])) for row in rows]),
+        "weights": np.array([1 / math.sqrt(of_group[row["group"]]) for row in rows]),
+        "bits": np.array([BITS[row["dtype"]] for row in rows]),
+    }
 
 
 def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> ErrorRange:
@@ -86,16 +67,16 @@ def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Error
 @cached("results_kept")
 def _range(mixture: str, family: str, bits: int, software: str, tuned: str, without: str = "") -> ErrorRange:
     result = _errors()
-    weights = result.weights * (result.group != without)
+    weights = result["weights"] * (result["group"] != without)
     wanted = {"mixture": mixture, "family": family, "bits": bits, "software": software, "tuned": tuned}
     for name, value in wanted.items():
-        weights = weights * np.where(getattr(result, name) == value, 1.0, _APART[name])
-    alike = result.tuned == tuned
-    weights = weights * np.where((result.tuned == "writers") & ~alike, _OF_WRITERS, 1.0)
-    sources = len({*result.group[alike]} - {without})
+        weights = weights * np.where(result[name] == value, 1.0, _APART[name])
+    alike = result["tuned"] == tuned
+    weights = weights * np.where((result["tuned"] == "writers") & ~alike, _OF_WRITERS, 1.0)
+    sources = len({*result["group"][alike]} - {without})
     reach = min(_FARTHEST, (0.5 - _OUTSIDE) * (1 + 1 / sources))
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
-    low, high = np.interp([0.5 - reach, 0.5 + reach], middle, result.measured)
+    low, high = np.interp([0.5 - reach, 0.5 + reach], middle, result["measured"])
     return ErrorRange(min(1.0, float(low)), max(1.0, float(high)))
 
 
@@ -117,10 +98,16 @@ def coverage_of(tuned: Tuning) -> Coverage:
     result = _errors()
     inside: dict[str, list[bool]] = {}
     ranges: list[ErrorRange] = []
-    for i in np.flatnonzero(result.tuned == tuned):
-        kind = str(result.mixture[i]), str(result.family[i]), int(result.bits[i]), str(result.software[i]), tuned
-        band = _range(*kind, without=str(result.group[i]))
-        inside.setdefault(str(result.group[i]), []).append(bool(band.low <= result.measured[i] <= band.high))
+    for i in np.flatnonzero(result["tuned"] == tuned):
+        kind = (
+            str(result["mixture"][i]),
+            str(result["family"][i]),
+            int(result["bits"][i]),
+            str(result["software"][i]),
+            tuned,
+        )
+        band = _range(*kind, without=str(result["group"][i]))
+        inside.setdefault(str(result["group"][i]), []).append(bool(band.low <= result["measured"][i] <= band.high))
         ranges.append(band)
     share = float(np.mean([np.mean(each) for each in inside.values()]))
     low, high = (float(np.median([getattr(band, end) for band in ranges])) for end in ("low", "high"))

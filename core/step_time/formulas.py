@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -40,53 +41,8 @@ class Constant:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """The constants for accelerators of one family; NaN for what the family lacks."""
-
-    matmul16: float
-    matmul8: float
-    matmul4: float
-    operands: float
-    tail: float
-    attention: float
-    attention_fa2: float
-    attention_triton: float
-    bandwidth: float
-    elementwise: float
-    casts: float
-    inside: float
-    between: float
-    hop_inside: float
-    hop_between: float
-    tensor_overlap: float
-    data_wait: float
-    expert_wait: float
-    context_wait: float
-    transfer_wait: float
-    per_layer: float
-    per_expert: float
-    per_step: float
-    expert_half16: float
-    expert_half8: float
-    expert_bias: float
-    permutation: float
-    ultra: float
-    capped: float
-    odd_head: float
-    eager: float
-    deepspeed: float
-    megatron_tuned: float
-    internevo: float
-    broadcast: float
-    scan: float
-    jitter: float
-    host: float
-    launches: float
-    ring: float
-    written_out: float
-    contention: float
-    half_rate: float
+class Constants(SimpleNamespace):
+    """The constants for accelerators of one family by their names in the table; NaN for what the family lacks."""
 
 
 @cached("tables_kept")
@@ -127,7 +83,7 @@ def resolved(table: Iterable[Constant], family: str) -> Constants:
     }
     for name, nearest in _NEAREST.items():
         by_name.setdefault(name, by_name.get(nearest, math.nan))
-    return Constants(**{field.name: by_name.get(field.name, math.nan) for field in fields(Constants)})
+    return Constants(**({constant.name: math.nan for constant in table} | by_name))
 
 
 @cached("results_kept")

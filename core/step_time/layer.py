@@ -30,7 +30,7 @@ from core.step_time.work import (
     square_flop,
     traffic_of,
 )
-from core.training.activations.tensors import FP32, Implementation, rank_tokens
+from core.training.activations.tensors import COMPILED_WHOLE, FP32, Implementation, rank_tokens
 from core.training.device.traffic import gathered_tokens, outputs_sent, passed_bytes, ring_bytes, sent_widths
 from core.training.layout import Degrees, LayerModule, Recompute, modules_of, pick, share_again, way_of
 
@@ -191,14 +191,14 @@ class RankTimes:
     def recomputed(self, module: LayerModule) -> TokenAndLayer:
         """Computing one of a layer's modules again; that of attention's core is in `core_attention`."""
         work, t = self.work, self.d.tensor
-        if module == LayerModule.NORMS:
+        if module == LayerModule.LAYERNORM:
             divided = pick(self.d.sequence_parallel > 0, t, 1.0)
             return self._moved((1.0 - RESIDUALS / norm_traffic(self.spec, self.how)) * work.norms / divided), 0.0
-        if module == LayerModule.ACTIVATION:
+        if module == LayerModule.ACT:
             return self._moved((work.gated["mlp"] + self.widened * work.gated["moe"]) / t), 0.0
-        if module == LayerModule.UP_PROJECTION:
+        if module == LayerModule.MLA_UP_PROJ:
             return self.dense(work.inside["mla_up_proj"], self.speeds.weight_matmul)
-        if module == LayerModule.NETWORK:
+        if module == LayerModule.MLP:
             each, once = self.dense(work.inside["mlp"], self.speeds.weight_matmul)
             return each + self._moved(work.gated["mlp"] / t), once
         parts = (self.routed_experts(work.routed), self.dense(work.router, self.speeds.matmul16))
@@ -259,6 +259,12 @@ sequence, and of what goes to experts and back the way back."""
 _LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
 """Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
 their log-softmax is written, and both have gradients."""
+
+_SEPARATE_LOSS, _COMPILED_LOSS, _READ_AGAIN, _LARGE_VOCAB = 36.0, 8.0, 12.0, 48_000
+"""The same where the loss is named: torch’s own with the zeroed gradient of its log-likelihood; compiled with the
+model; and what log-softmax reads again, for maximum, sum, and sum of the gradient, where rows at work, two a
+multiprocessor in fp32, outgrow an L2 of 50 MB [aten/src/ATen/native/cuda/SoftMax.cu]. Dense cross-entropy of 32,768
+tokens and a vocabulary of 201,088 took 107 ms with its products [Noumena-Network/nmoe pull request 10]."""
 
 _PASS, _PASS_ADAPTER, _PASS_QUANTISED = 1.6e-3, 0.08, 0.11
 """Seconds in which a host starts one pass of a layer operation by operation; what each adapter adds to that, and one
@@ -342,8 +348,7 @@ def layer_time(
         dequantising = host_passes * moved / speeds.memory
     head, head_once = rank.dense(work.head, speeds.matmul16)
     head_products = 2.0 + partly.head_share if partly else 3.0
-    logit_bytes = _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
-    logits = c.elementwise * logit_bytes * work.logits / d.tensor / speeds.memory
+    logits = c.elementwise * _logit_bytes(how, spec.vocab) * work.logits / d.tensor / speeds.memory
     ring = (d.context > 1) * 1.0
     skipped = running.skips_last_product
     return LayerTime(
@@ -364,6 +369,16 @@ def layer_time(
         head_elementwise=tokens * logits,
         ring=ring,
     )
+
+
+def _logit_bytes(how: Implementation, vocab: int) -> float:
+    if how.timed_loss is None:
+        return _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
+    if how.timed_loss == "fused":
+        return _LOGIT_BYTES
+    if how.timed_loss == COMPILED_WHOLE:
+        return _COMPILED_LOSS
+    return _SEPARATE_LOSS + _READ_AGAIN * (vocab > _LARGE_VOCAB)
 
 
 def _products(rank: RankTimes, tokens: Any, dense: Products, routed: Products, *, router: bool = False) -> Any:
@@ -405,15 +420,13 @@ def _computed_again(
         return _ComputedAgain(seconds, full, full, full)
     modules = modules_of(d.recompute, flash=how.flash) * (mode > Recompute.PER_OPERATION)
     here = {module: (modules & module > 0) * recomputed_share for module in LayerModule}
-    seconds = seconds + here[LayerModule.CORE] * attention
-    for module in (item for item in LayerModule if item != LayerModule.CORE and np.any(here[item])):
+    seconds = seconds + here[LayerModule.CORE_ATTN] * attention
+    for module in (item for item in LayerModule if item != LayerModule.CORE_ATTN and np.any(here[item])):
         per_token, per_layer = rank.recomputed(module)
         seconds = seconds + here[module] * (tokens * per_token + per_layer)
     # Of a layer's two blocks one gathers and scatters again.
-    gathered = full + 0.5 * (
-        (1.0 - work.moe_share) * here[LayerModule.NETWORK] + work.moe_share * here[LayerModule.MIXTURE]
-    )
-    return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MIXTURE])
+    gathered = full + 0.5 * ((1.0 - work.moe_share) * here[LayerModule.MLP] + work.moe_share * here[LayerModule.MOE])
+    return _ComputedAgain(seconds, full, gathered, full + here[LayerModule.MOE])
 
 
 def _fixed(rank: RankTimes, computing: Any, passes: Any) -> Any:
@@ -446,7 +459,7 @@ def _tensor(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     times = outputs_sent(spec, 1.0, work.moe_share, d)
     size = BYTES_16BIT * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
-    hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
+    hop = pick(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
     late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if rank.running.software in GROUPED:
@@ -493,7 +506,7 @@ def _expert(rank: RankTimes, tokens: Any, passes: Any) -> Any:
     met = np.minimum(met, moe.groups_per_token * np.maximum(1.0, nodes / moe.route_groups))
     between = ring_bytes.over(times=2.0, size=size * met / moe.per_token, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
-    hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
+    hop = pick(nodes > 1, c.hop_between, c.hop_inside)
     late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
     share = c.expert_wait * rank.work.moe_share * passes
     return share * (tokens * np.maximum(inside, across) + late)

@@ -1,4 +1,4 @@
-"""One layer under the roofline: its operations, each with its FLOPs, bytes, and least time.
+"""The mean layer under the roofline: its operations, each with its FLOPs, bytes, and least time.
 
 The bytes convention is that of `core.hardware.operations`: each operand read once, each result written once, one
 kernel per operation. FLOPs per element outside the matrix products are those of `core.hardware.operations`.
@@ -10,6 +10,7 @@ products of activations, softmax, norms, the router and the output head stay in 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -38,16 +39,15 @@ from core.hardware.operations import (
     Work,
     band,
     elementwise,
-    fused_attention_bytes,
     place,
     product,
 )
 from core.messages import Message, message
 from core.models import operation as ops
+from core.models.components import weight_flop
 from core.models.operations import operations
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
-from core.step_time.layer_kinds import NONE, LayerKind, kinds_of
 
 Phase: TypeAlias = Literal["forward", "backward", "update"]
 Kind: TypeAlias = Literal["matmul", "other"]
@@ -66,6 +66,7 @@ _ROWS: Mapping[str, str] = {
     "self_attn.kv_a_proj_with_mqa": "kv_down",
     "self_attn.kv_b_proj": "kv_up",
     "self_attn": "attention",
+    "self_attn.indexer": "indexer",
     "self_attn.o_proj": "output",
     "mlp.gate_proj": "up",
     "mlp.up_proj": "up",
@@ -81,7 +82,10 @@ _ROWS: Mapping[str, str] = {
     "mlp.shared_expert.down_proj": "shared_down",
     "mlp.shared_expert_gate": "shared_gate",
 }
-"""Operation → its row. Consecutive operations of one row are one matmul."""
+"""Operation → its row. Consecutive matmuls of one row that read one tensor are one."""
+
+_ENDS = ("embedding", "head", "prediction")
+"""Groups of parameters that are in no layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class LayerOperation:
 
     row: its name in ids `step.op.…`. kind: matmul, or anything else. phase: forward, backward (both gradients), or
     update (once per step). in_layer: False for the head, which the model has once. dtype: of a matmul's factors and
-    its peak.
+    its peak. share: of the model's layers, those that run it; ``placed`` is of one such layer.
     """
 
     row: str
@@ -99,11 +103,7 @@ class LayerOperation:
     placed: Placed
     in_layer: bool
     dtype: str
-
-    @property
-    def id(self) -> str:
-        """Its role in the layer, the same in experts as in a dense network."""
-        return self.row.removeprefix("experts_")
+    share: float
 
     @property
     def name(self) -> Message:
@@ -112,8 +112,13 @@ class LayerOperation:
 
     @property
     def flop(self) -> Value:
-        """FLOPs of one micro-batch."""
-        return self.placed.work.flop
+        """FLOPs of one micro-batch in a mean layer."""
+        return np.multiply(self.placed.work.flop, self.share)
+
+    @property
+    def seconds(self) -> Value:
+        """Least seconds of one micro-batch in a mean layer."""
+        return np.multiply(self.placed.seconds, self.share)
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:
@@ -145,12 +150,12 @@ class _Sheet:
         self.bandwidth = rates.of("memory", device.bandwidth)
         self.element = ELEMENT_BYTES[self.wide]
         self.found: list[LayerOperation] = []
-        self.in_layer = True
+        self.in_layer, self.share = True, 1.0
 
     def add(self, row: str, kind: Kind, phase: Phase, work: Work, dtype: str = "") -> None:
         dtype = dtype or self.wide
         placed = place(work, self.peak[dtype] if kind == "matmul" else self.vector, self.bandwidth)
-        self.found.append(LayerOperation(row, kind, phase, placed, self.in_layer, dtype))
+        self.found.append(LayerOperation(row, kind, phase, placed, self.in_layer, dtype, self.share))
 
     def weights(
         self, row: str, groups: Value, rows: Value, inner: Value, columns: Value, *, wide: bool = False
@@ -184,19 +189,18 @@ def layer_roofline(
     tokens: float | npt.NDArray[np.float64],
     fused_attention: bool = True,
     head: bool = True,
-    kind: LayerKind | None = None,
     rates: Rates | None = None,
 ) -> tuple[LayerOperation, ...]:
-    """Every operation of one layer of ``spec`` on ``device``, for a micro-batch of ``tokens``.
+    """Return every operation of a mean layer of ``spec`` on ``device``, for a micro-batch of ``tokens``.
 
     tokens: whole sequences of ``seq_len``; fewer make one shorter sequence. An array sweeps over micro-batches, and
     every figure of the result is an array then. fused_attention: scores never leave the chip (FlashAttention), so
     that scores, softmax and values are one operation on what the mask leaves, with the scores computed once more
     backward and the arithmetic of the softmax left out; otherwise they are three, on every score within the window,
     masked or not. Their products count as `core.models.flops` does, "causal" and "full". head: the output head, the
-    cross-entropy of its logits and its update too. kind: the layer drawn, one of `kinds_of`; None: the most frequent
-    one. Tokens are spread evenly over experts. An update is of the layer's (or the head's) own parameters, once per
-    step. rates: measured ones, in place of the datasheet's peaks and bandwidth.
+    cross-entropy of its logits and its update too. Operations that only some layers run count by their share of the
+    layers; multi-token prediction is left out. Tokens are spread evenly over experts. An update is of a layer's (or the
+    head's) own parameters, once per step. rates: measured ones, in place of the datasheet's peaks and bandwidth.
 
     Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
     """
@@ -206,26 +210,40 @@ def layer_roofline(
         raise BudgetError("tokens", message("step.error.tokens"))
     t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
-    kind = kind or kinds_of(spec, seq_len)[0]
-    sheet = _Sheet(device, dtype, rates or Rates())
-    norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
-    sheet.each("norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
-    attention, network = _parts(spec, kind)
-    layer = [*attention, *network]
-    active = sum(op.copies * op.makes[0].width for op in layer if isinstance(op, ops.Activation))
-    for key, group in groupby(filter(_row_of, layer), _row_of):
-        match op := next(group):
+    sheet, norm = _Sheet(device, dtype, rates or Rates()), LAYERNORM if spec.norm_vectors == 2 else RMSNORM
+    elements = defaultdict[str, float](float)
+    layer = [op for op in operations(spec) if op.block != "mtp" and not isinstance(op, ops.Logits)]
+    for _, group in groupby(layer, lambda op: (_row_of(op), op.reads, op.layers) if isinstance(op, ops.Linear) else op):
+        together = list(group)
+        op, row = together[0], _row_of(together[0])
+        width, sheet.share = op.layers * op.copies * op.makes[0].width / spec.layers, op.layers / spec.layers
+        match op:
             case ops.AttentionCore():
-                _square(sheet, op, t, length, kind.window, fused_attention)
-            case ops.Activation():
-                sheet.each(key, np.multiply(t, active), SWIGLU if spec.glu else GELU)
+                _square(sheet, row, op, t, length, fused_attention)
             case ops.Linear():
-                row = "q_up" if spec.latent and key == "qkv" else key
-                _matmul(sheet, row, [op, *(op for op in group if isinstance(op, ops.Linear))], t)
+                _matmul(sheet, row, op, sum(one.weights[0].rows for one in together), t)
+            case ops.Scan() | ops.Convolution():
+                kind, moved = "matmul" if isinstance(op, ops.Scan) else "other", op.makes[0].width
+                moved = sheet.element * (moved + sum(x.width for x in op.reads))
+                work = Work(np.multiply(t, weight_flop(op)), np.multiply(t, moved))
+                sheet.add(row, kind, "forward", work)
+                sheet.add(row, kind, "backward", work + work)
+            case ops.Norm() if op.block not in ("embedding", "head"):
+                elements["norms"] += width
+            case ops.Add() if op.makes[0].stream and op.block != "embedding":
+                elements["residual"] += width
+            case ops.Activation():
+                elements["activation"] += width
+            case ops.Multiply() if not op.name.endswith(".glu"):
+                elements["gate"] += width
             case _:
                 pass
-    sheet.each("residual", np.multiply(t, 2 * spec.hidden), RESIDUAL)
-    sheet.add("update", "other", "update", _update(_own_parameters(spec, kind), t))
+    sheet.share = 1.0
+    costs = {"norms": norm, "activation": SWIGLU if spec.glu else GELU, "gate": SWIGLU, "residual": RESIDUAL}
+    for row in elements:
+        sheet.each(row, np.multiply(t, elements[row]), costs[row])
+    own = sum(part.total for part in parameters(spec).components if part.group not in _ENDS) / spec.layers
+    sheet.add("update", "other", "update", _update(own, t))
     if head:
         sheet.in_layer = False
         sheet.weights("head", 1.0, t, spec.table_width, spec.vocab, wide=True)
@@ -235,34 +253,28 @@ def layer_roofline(
 
 
 def _row_of(op: ops.Op) -> str:
-    """Return the row of an operation, empty where it has none: every matmul has."""
-    return _ROWS.get(op.name, "other" if isinstance(op, ops.Linear) else "")
+    """Return the row of an operation."""
+    other = "scan" if isinstance(op, ops.Scan) else "convolution" if isinstance(op, ops.Convolution) else "other"
+    row = _ROWS.get(op.name, other)
+    return "q_up" if row == "qkv" and "mla_up_proj" in op.makes[0].modules else row
 
 
-def _parts(spec: TransformerSpec, kind: LayerKind) -> tuple[list[ops.Op], list[ops.Op]]:
-    """Return the operations of attention and of the network in a layer of that kind."""
-    written = operations(spec)
-    attention, dense = (ops.until_ends(op for op in written if op.block == block) for block in ("layer", "dense"))
-    network = [op for op in written if op.block == "moe"] if kind.mixture else dense[kind.network]
-    return attention[kind.attention] if kind.attention != NONE else [], network if kind.network != NONE else []
-
-
-def _matmul(sheet: _Sheet, row: str, together: list[ops.Linear], t: Value) -> None:
-    """Add matmuls that read one tensor as one."""
-    (x,), (y,), weight = together[0].reads, together[0].makes, together[0].weights[0]
+def _matmul(sheet: _Sheet, row: str, op: ops.Linear, columns: int, t: Value) -> None:
+    """Add a matmul of so many columns: those of all matmuls that read its input at once."""
+    (x,), (y,), weight = op.reads, op.makes, op.weights[0]
     wide, groups, rows = "moe" in y.modules and x.split == y.split, 1.0, t
-    if isinstance(together[0], ops.GroupedLinear):
-        copies = np.multiply(t, together[0].copies)
+    if isinstance(op, ops.GroupedLinear):
+        copies = np.multiply(t, op.copies)
         # With fewer copies than experts only so many experts have work.
         groups = np.minimum(copies, weight.count)
         rows = np.divide(copies, groups)
-    columns = sum(op.weights[0].rows for op in together)
     sheet.weights(row, groups, rows, weight.columns, columns, wide=wide)
 
 
-def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, window: int, fused: bool) -> None:
+def _square(sheet: _Sheet, row: str, core: ops.AttentionCore, t: Value, length: Value, fused: bool) -> None:
     """Add scores, softmax, and values; each head of each sequence is one matmul."""
-    span = np.minimum(length, window) if window else length
+    keys, most = np.divide(length, core.every), core.window or core.chosen
+    span = np.minimum(keys, most) if most else keys
     heads = np.multiply(np.divide(t, length), core.heads)
     both = core.key_dim + core.value_dim
     if not fused:
@@ -271,25 +283,15 @@ def _square(sheet: _Sheet, core: ops.AttentionCore, t: Value, length: Value, win
         sheet.band("values", heads, length, core.value_dim, span)
         return
     # The first tokens of a sequence see half a window on average, the others a whole one.
-    seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(length, 2)))
+    seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(keys, 2)))
     pairs = np.multiply(np.multiply(heads, length), seen)
-    moved = fused_attention_bytes(t, core.heads, core.kv_heads, both, sheet.element)
-    sheet.add("attention", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
+    widths = core.reads[0].width + core.heads * core.value_dim
+    widths += sum(x.width for x in {*core.reads[1:]}) / core.every
+    moved = np.multiply(t, sheet.element * widths)
+    sheet.add(row, "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
     # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
     again = np.multiply(pairs, 4.0 * both + 2.0 * core.key_dim)
-    sheet.add("attention", "matmul", "backward", Work(again, np.multiply(moved, 2)))
-
-
-def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:
-    """Parameters of one layer of that kind: all of them, chosen experts or not; norms are shared evenly."""
-    norms = sum(part.total for part in parameters(spec).components if part.group == "norms")
-    return norms / spec.layers + sum(
-        op.layers * weight.rows * weight.columns * weight.count / part[-1].layers
-        for part in _parts(spec, kind)
-        for op in part
-        if not isinstance(op, ops.Norm)
-        for weight in op.weights
-    )
+    sheet.add(row, "matmul", "backward", Work(again, np.multiply(moved, 2)))
 
 
 def _update(own: float, t: Value) -> Work:

@@ -296,7 +296,8 @@ def written_with(software: str, implementation: Implementation) -> Implementatio
     inside = item.weighs_inside and not implementation.written_out
     torch, compiled = item.dense in GROUPED, item.dense == "compiled"
     how = replace(implementation, weighs_inside=inside, regathers=item.regathers)
-    return replace(how, ring_gathers=torch, shares_casts=compiled)
+    by = "FSDP" if compiled else "DeepSpeed" if item.id == EAGER.id else ""
+    return replace(how, ring_gathers=torch, shares_casts=compiled, sharded_by=by)
 
 
 def layers_with(software: str, name: str) -> str:

@@ -20,7 +20,7 @@ from core.step_time.formulas import (
     jitter_share,
     update_bytes,
 )
-from core.step_time.layer import LayerTime, layer_time
+from core.step_time.layer import layer_time
 from core.step_time.running import AS_USUAL, BITS, Running, Speeds, StepTime, added_up, check_peak, speeds_of
 from core.step_time.work import BYTES_16BIT, LayerWork, layer_work
 from core.training.activations.tensors import FUSED, Implementation, rank_tokens
@@ -63,11 +63,11 @@ class Exchange:
         pieces = pieces_of(spec, d)
         self.layers = np.ceil(work.layers / d.pipeline)
         mixed = work.moe_share
-        layer = pieces.every + pieces.norms + (1 - mixed) * (pieces.dense + pieces.dense_norms)
-        layer = layer + mixed * (pieces.mixed + pieces.mixed_norms)
-        self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
+        layer = pieces["layer"] + pieces["layer norms"] + (1 - mixed) * (pieces["dense"] + pieces["dense norms"])
+        layer = layer + mixed * (pieces["moe"] + pieces["moe norms"])
+        self.dense = self.layers * layer + np.maximum(pieces["embedding"], pieces["head"])
         self.shards, self.groups = d.shards, d.replicas / d.shards
-        self.experts = self.layers * mixed * pieces.experts if mixed else 0.0
+        self.experts = self.layers * mixed * pieces["experts"] if mixed else 0.0
         self.expert_shards = d.expert_shards
 
     def _one(self, each: float) -> Any:
@@ -204,61 +204,47 @@ def step_over(
     c, how = constants or constants_of(family_of(cluster.accelerator)), implementation
     speeds, d = speeds_of(cluster, running, c, rates), degrees_of(layout)
     speeds = speeds.in_fp32() if how.in_fp32 else speeds
+    # A stage's parts are those of a mean stage; what the fullest has more is a wait.
     with np.errstate(invalid="ignore", divide="ignore"):
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
-        return _step(spec, d, seq_len, running, speeds, c, states, how, layer)
-
-
-def _step(
-    spec: TransformerSpec,
-    d: Degrees,
-    seq_len: Counts,
-    running: Running,
-    speeds: Speeds,
-    c: Constants,
-    states: States,
-    how: Implementation,
-    layer: LayerTime,
-) -> StepTime:
-    """Every part of the step. A stage's parts are those of a mean stage; what the fullest has more is a wait."""
-    work = layer_work(spec, how, BITS[running.dtype] / 8)
-    p, v, many = d.pipeline, d.interleave, d.micro_batches
-    each = many * (work.layers / p)
-    head = layer.head + layer.head_elementwise
-    share = many / p
-    stage = layer.total * (work.layers / p)
-    transfer = _transfer(spec, d, seq_len, running, speeds, c)
-    exchange = Exchange(spec, d, running, speeds, c, states, work, regathers=how.regathers)
-    data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
-    update = exchange.update()
-    parts: dict[str, Any] = {
-        "matmul": each * layer.matmul + share * layer.head,
-        "attention": each * layer.attention,
-        "elementwise": each * layer.elementwise + share * layer.head_elementwise,
-        "recompute": each * layer.recompute,
-        "tensor": each * layer.tensor,
-        "context": each * layer.context,
-        "expert": each * layer.expert,
-        "transfer": many * c.transfer_wait * transfer,
-        "bubble": bubble_seconds.over(pipeline=p, interleave=v, stage=stage, transfer=transfer)
-        + many * _unevenness(work.layers, layer.total, head, p, v),
-        "data": data,
-        "optimizer": update,
-        "fixed": each * layer.fixed + c.per_step,
-    }
-    factors = {
-        "eager": 1.0 if how.written_out else c.eager,
-        "deepspeed 2021": c.deepspeed,
-        "megatron tuned": c.megatron_tuned,
-        "internevo": c.internevo,
-    }
-    factor = factors.get(running.software)
-    if factor is not None:
-        parts = {name: factor * value for name, value in parts.items()}
-    accelerators = d.tensor * p * d.context * d.data
-    beside = contention_share.over(share=c.contention, accelerators=accelerators)
-    nodes = np.maximum(1.0, accelerators / speeds.domain)
-    parts["jitter"] = added_up(parts.values()) * (beside + jitter_share.over(share=c.jitter, nodes=nodes))
+        work = layer_work(spec, how, BITS[running.dtype] / 8)
+        p, v, many = d.pipeline, d.interleave, d.micro_batches
+        each = many * (work.layers / p)
+        head = layer.head + layer.head_elementwise
+        share = many / p
+        stage = layer.total * (work.layers / p)
+        transfer = _transfer(spec, d, seq_len, running, speeds, c)
+        exchange = Exchange(spec, d, running, speeds, c, states, work, regathers=how.regathers)
+        data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
+        update = exchange.update()
+        parts: dict[str, Any] = {
+            "matmul": each * layer.matmul + share * layer.head,
+            "attention": each * layer.attention,
+            "elementwise": each * layer.elementwise + share * layer.head_elementwise,
+            "recompute": each * layer.recompute,
+            "tensor": each * layer.tensor,
+            "context": each * layer.context,
+            "expert": each * layer.expert,
+            "transfer": many * c.transfer_wait * transfer,
+            "bubble": bubble_seconds.over(pipeline=p, interleave=v, stage=stage, transfer=transfer)
+            + many * _unevenness(work.layers, layer.total, head, p, v),
+            "data": data,
+            "optimizer": update,
+            "fixed": each * layer.fixed + c.per_step,
+        }
+        factors = {
+            "eager": 1.0 if how.written_out else c.eager,
+            "deepspeed 2021": c.deepspeed,
+            "megatron tuned": c.megatron_tuned,
+            "internevo": c.internevo,
+        }
+        factor = factors.get(running.software)
+        if factor is not None:
+            parts = {name: factor * value for name, value in parts.items()}
+        accelerators = d.tensor * p * d.context * d.data
+        beside = contention_share.over(share=c.contention, accelerators=accelerators)
+        nodes = np.maximum(1.0, accelerators / speeds.domain)
+        parts["jitter"] = added_up(parts.values()) * (beside + jitter_share.over(share=c.jitter, nodes=nodes))
     if all(np.ndim(value) == 0 for value in parts.values()):
         parts = {name: float(value) for name, value in parts.items()}
     return StepTime(**parts)
@@ -286,5 +272,5 @@ def _transfer(
     far = stride * d.pipeline > speeds.domain
     size = tokens * handed_on(d, BYTES_16BIT * spec.stream_width, running.scattered)
     sent = size / np.where(far, speeds.between, speeds.inside)
-    hop = np.where(far, c.hop_between, c.hop_inside)
+    hop = pick(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)

@@ -17,7 +17,6 @@ from core.limits import cached
 from core.models import operation as ops
 from core.models.components import weight_flop
 from core.models.flops import attention_products
-from core.models.mixer import MixerKind
 from core.models.operations import operations
 from core.models.spec import TransformerSpec, modelled
 from core.products import matmul_flop
@@ -28,9 +27,9 @@ BYTES_16BIT = 2.0
 """Bytes of what is computed in 16 bits."""
 
 
-_CHUNK: Mapping[MixerKind, float] = {"mamba": 1.0, "mamba2": 128.0, "delta": DELTA_CHUNK, "kda": DELTA_CHUNK}
-"""Tokens of a chunk, after each of which a kernel writes the state: those of Nemotron-H's Mamba-2, and of
-flash-linear-attention."""
+_CHUNK = 128.0
+"""Tokens of a chunk, after each of which a kernel writes the state: those of Nemotron-H's Mamba-2. Those of
+flash-linear-attention are `DELTA_CHUNK`."""
 
 _SINGLE_OPERATIONS = 2.0
 """Traffic of gates and norms of a mixer written out in single operations over that of one kernel each."""
@@ -192,7 +191,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
                 work.inner[most] += single * share * 2 * y.width
             case ops.Scan():
                 work.scan_flop += share * weight_flop(op)
-                work.scan_bytes += share * _scan_bytes(op, _CHUNK[spec.mixer.kind if spec.mixer else "mamba"])
+                work.scan_bytes += share * _scan_bytes(op, DELTA_CHUNK if isinstance(op, ops.DeltaRule) else _CHUNK)
             case ops.Add() if y.stream and op.block in multiplied:
                 # A norm for each: those of queries and keys, of latents, and after blocks move nothing.
                 work.norms += share * y.width * (norm_traffic(spec, implementation) / 2 + implementation.dropout)

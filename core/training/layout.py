@@ -37,38 +37,30 @@ class Recompute(IntEnum):
 
 
 RECOMPUTES: Mapping[str, Recompute] = MappingProxyType(
-    {
-        "none": Recompute.NONE,
-        "selective": Recompute.SELECTIVE,
-        "per operation": Recompute.PER_OPERATION,
-        "full": Recompute.FULL,
-    }
+    {way.name.lower().replace("_", " "): way for way in sorted(Recompute, key=[0, 1, 3, 2].index)}
 )
 """By name, from what keeps most to what keeps least; the numbers are those of stored layouts."""
 
 
 class LayerModule(IntFlag):
-    """Parts of a layer that backward computes again one by one, by Megatron-Core's names in `MODULES`."""
+    """Parts of a layer that backward computes again one by one, as Megatron-Core names them.
 
-    CORE = 1
-    NORMS = 2
-    ACTIVATION = 4
-    UP_PROJECTION = 8
-    NETWORK = 16
-    MIXTURE = 32
+    “act” is the activation function of any network, experts' among them, of which alone Megatron-Core speaks as
+    “moe_act”.
+    """
+
+    CORE_ATTN = 1
+    LAYERNORM = 2
+    ACT = 4
+    MLA_UP_PROJ = 8
+    MLP = 16
+    MOE = 32
 
 
 MODULES: Mapping[str, LayerModule] = MappingProxyType(
-    {
-        "core_attn": LayerModule.CORE,
-        "layernorm": LayerModule.NORMS,
-        "act": LayerModule.ACTIVATION,
-        "mla_up_proj": LayerModule.UP_PROJECTION,
-        "mlp": LayerModule.NETWORK,
-        "moe": LayerModule.MIXTURE,
-    }
+    {name.lower(): module for name, module in LayerModule.__members__.items()}
 )
-"""By name; “act” is that of any network, experts' among them, of which alone Megatron-Core speaks as “moe_act”."""
+"""By name."""
 
 _NAMED = 3
 _WAYS = 128
@@ -88,7 +80,7 @@ def way_of(recompute: Counts) -> Any:
 def modules_of(recompute: Counts, *, flash: bool) -> Any:
     """The flags of the modules that are done again; none of them where operations are, or whole layers."""
     way = way_of(recompute)
-    selective = LayerModule.NORMS | LayerModule.ACTIVATION if flash else LayerModule.CORE
+    selective = LayerModule.LAYERNORM | LayerModule.ACT if flash else LayerModule.CORE_ATTN
     named = cast("Any", np.where(way > _NAMED, way - _NAMED, int(selective) * (way == Recompute.SELECTIVE)))
     return np.asarray(named, dtype=np.int64)
 
@@ -217,21 +209,6 @@ def pick(where: Any, yes: Any, no: Any) -> Any:
 class Degrees(Layout):
     """A layout whose fields are floats or arrays of them, which numpy multiplies and divides fastest."""
 
-    tensor: Any = 1.0
-    pipeline: Any = 1.0
-    interleave: Any = 1.0
-    context: Any = 1.0
-    expert: Any = 1.0
-    expert_tensor: Any = 0.0
-    data: Any = 1.0
-    micro_batch: Any = 1.0
-    micro_batches: Any = 1.0
-    zero: Any = 0.0
-    shard_group: Any = 0.0
-    sequence_parallel: Any = 0.0
-    recompute: Any = 0.0
-    offload: Any = 0.0
-
     @property
     def replicas(self) -> Any:
         """Ranks that hold the same weights: the data-parallel group, context-parallel ranks among them."""
@@ -261,39 +238,12 @@ def _floats(value: Counts) -> Any:
     return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
 
 
-_RULES: Mapping[str, str] = {
-    "at least one": "training.rule.at_least_one",
-    "not negative": "training.rule.not_negative",
-    "range": "training.rule.range",
-    "recompute": "training.rule.recompute",
-    "blocks": "training.rule.blocks",
-    "module": "training.rule.module",
-    "offload": "training.rule.offload",
-    "heads": "training.rule.heads",
-    "kv heads": "training.rule.kv_heads",
-    "groups": "training.rule.groups",
-    "ffn": "training.rule.ffn",
-    "layers": "training.rule.layers",
-    "interleave": "training.rule.interleave",
-    "chunks": "training.rule.chunks",
-    "experts": "training.rule.experts",
-    "no experts": "training.rule.no_experts",
-    "ranks": "training.rule.ranks",
-    "expert width": "training.rule.expert_width",
-    "expert ranks": "training.rule.expert_ranks",
-    "shard group": "training.rule.shard_group",
-    "tokens": "training.rule.tokens",
-    "accelerators": "training.rule.accelerators",
-}
-"""Rule of a layout → its message."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """One rule of a layout: ``broken`` where it does not hold.
 
-    kind: of `_RULES`, whose message takes the number ``n`` or the name ``module``.  of: what the field must divide.
-    most: what it must not exceed.
+    kind: of ids `training.rule.…`, whose message takes the number ``n`` or the name ``module``. of: what the field
+    must divide. most: what it must not exceed.
     """
 
     field: str
@@ -309,9 +259,9 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     """Every rule, the ranges of single fields first: later ones divide by what these have seen to."""
     item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
-        yield _Rule(name, np.less(getattr(item, name), 1), "at least one", most=1)
+        yield _Rule(name, np.less(getattr(item, name), 1), "at_least_one", most=1)
     for name in ("expert_tensor", "shard_group"):
-        yield _Rule(name, np.less(getattr(item, name), 0), "not negative", most=0)
+        yield _Rule(name, np.less(getattr(item, name), 0), "not_negative", most=0)
     for name, most in (("zero", 3), ("sequence_parallel", 1), ("offload", 2)):
         value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), "range", most, most=most)
@@ -321,9 +271,9 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     yield _Rule("recompute", unknown, "recompute", spec.layers, most=0)
     yield _Rule("recompute", np.less(some, 0) & np.not_equal(way, Recompute.FULL), "blocks", most=0)
     there = {
-        LayerModule.UP_PROJECTION: spec.latent,
-        LayerModule.NETWORK: spec.dense_layers and spec.ffn,
-        LayerModule.MIXTURE: spec.experts,
+        LayerModule.MLA_UP_PROJ: spec.latent,
+        LayerModule.MLP: spec.dense_layers and spec.ffn,
+        LayerModule.MOE: spec.experts,
     }
     for module, found in there.items():
         if not found:
@@ -336,7 +286,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     for heads, kv in spec.heads_of_kinds:
         yield _Rule("tensor", np.not_equal(heads % t, 0), "heads", heads, of=most)
         uneven = np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0)
-        yield _Rule("tensor", uneven, "kv heads", kv, of=math.gcd(kv, most))
+        yield _Rule("tensor", uneven, "kv_heads", kv, of=math.gcd(kv, most))
     if spec.mixer:
         groups = spec.mixer.groups
         yield _Rule("tensor", np.not_equal(groups % t, 0), "groups", groups, of=math.gcd(groups, most))
@@ -349,18 +299,18 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     yield _Rule("interleave", np.greater(item.interleave, most), "chunks", spec.layers, most=most)
     experts = spec.experts.count if spec.experts else 1
     yield _Rule(
-        "expert", np.not_equal(experts % e, 0), "experts" if spec.experts else "no experts", experts, of=experts
+        "expert", np.not_equal(experts % e, 0), "experts" if spec.experts else "no_experts", experts, of=experts
     )
     yield _Rule("expert", np.not_equal(t * ranks % e, 0), "ranks", of=t * ranks)
     if np.any(np.greater(item.expert_tensor, 0)):
         split, width = item.expert_split, spec.experts.width if spec.experts else 1
-        kind = "expert width" if spec.experts else "no experts"
+        kind = "expert_width" if spec.experts else "no_experts"
         uneven = np.not_equal(width % np.maximum(1, item.expert_tensor), 0)
         yield _Rule("expert_tensor", uneven, kind, width, of=width)
         uneven = np.not_equal(t * ranks % (e * split), 0)
-        yield _Rule("expert_tensor", uneven, "expert ranks", of=np.maximum(1, t * ranks // e))
+        yield _Rule("expert_tensor", uneven, "expert_ranks", of=np.maximum(1, t * ranks // e))
     group = np.maximum(1, item.shard_group)
-    yield _Rule("shard_group", np.not_equal(ranks % group, 0), "shard group", of=ranks)
+    yield _Rule("shard_group", np.not_equal(ranks % group, 0), "shard_group", of=ranks)
     yield _Rule("context", np.not_equal(seq_len % item.context, 0), "tokens", of=seq_len)
     room = limit("accelerators") if accelerators is None else accelerators
     most = np.maximum(1, room // (t * p * item.context))
@@ -389,7 +339,7 @@ def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: 
             continue
         at = int(np.argmax(np.ravel(rule.broken)))
         value = _taken(getattr(layout, rule.field), rule.broken, at)
-        said = pick_message(_RULES[rule.kind], n=float(rule.n), module=rule.module)
+        said = pick_message(f"training.rule.{rule.kind}", n=float(rule.n), module=rule.module)
         if rule.most is not None:
             raise LayoutError(rule.field, value, said, _taken(rule.most, rule.broken, at))
         raise LayoutError(rule.field, value, said, _divisor(_taken(rule.of, rule.broken, at), value))

@@ -30,7 +30,7 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.limits import cached
 from core.models.operation import WeightKind
 from core.models.spec import TransformerSpec
-from core.rows import number, read_rows, whole
+from core.rows import read_record, read_rows
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy, StorageType
 from core.training.trained import ParameterTensor, tensors_of
 from core.units import significant
@@ -225,25 +225,15 @@ class Optimizer:
         return replace(self, name=name, matrix=low(self.matrix), embedding=low(self.embedding), head=low(self.head))
 
 
+_COLUMNS: Mapping[str, str] = {"name": "optimizer", "measured": "measured_bytes_per_param_512x256"}
+"""Field → its column, where that has another name."""
+
+
 def _read(row: Mapping[str, str]) -> Optimizer:
-    matrix = row["matrix"]
-    return Optimizer(
-        name=row["optimizer"],
-        matrix=parse_states(matrix),
-        vector=parse_states(row["vector"] or matrix),
-        embedding=parse_states(row["embedding"] or matrix),
-        head=parse_states(row["head"] or matrix),
-        small=parse_states(row["small"] or "none"),
-        small_below=whole(row["small_below"]),
-        multiple_of=whole(row["multiple_of"]),
-        per_tensor=parse_states(row["per_tensor"] or "none"),
-        measured=number(row["measured_bytes_per_param_512x256"]),
-        measured_with=row["measured_with"],
-        paper=row["paper"],
-        source=row["source"],
-        confidence=row["confidence"],
-        notes=row["notes"],
-    )
+    # Vectors and both ends have the states of matrices where the table does not say otherwise.
+    kinds = {name: parse_states(row[name] or row["matrix"]) for name in ("matrix", "vector", "embedding", "head")}
+    others = {name: parse_states(row[name] or "none") for name in ("small", "per_tensor")}
+    return read_record(Optimizer, row, _COLUMNS, **kinds, **others)
 
 
 @cached("tables_kept")

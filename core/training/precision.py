@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from core.formula import Source
-from core.rows import read_rows
-from core.sources import DEEPSEEK_V3, MEGATRON_OPTIMIZER, ZERO
+from core.formula import Source, read_sources
+from core.rows import read_record, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,8 @@ FP8 = StorageType("fp8", 1)
 BLOCKS_8_BIT = StorageType("8-bit blocks", 1 + 4 / 256)
 BLOCKS_4_BIT = StorageType("4-bit blocks", 0.5 + 4 / 128)
 
-STORAGE_TYPES: Mapping[str, StorageType] = MappingProxyType(
-    {
-        result.name: result
-        for result in (
-            *(FP32, BF16, FP16, FP8, BLOCKS_8_BIT, BLOCKS_4_BIT),
-            StorageType("uint8", 1),
-            StorageType("uint4", 0.5),
-        )
-    }
-)
+_TYPES = (FP32, BF16, FP16, FP8, BLOCKS_8_BIT, BLOCKS_4_BIT, StorageType("uint8", 1), StorageType("uint4", 0.5))
+STORAGE_TYPES: Mapping[str, StorageType] = MappingProxyType({one.name: one for one in _TYPES})
 """Every storage type by name. Blocks have an fp32 scale each: one for 256 elements of 8 bits, for 128 of 4 bits."""
 
 
@@ -116,62 +108,16 @@ class PrecisionPolicy:
         return sum(copy.bytes for copy in (self.master, self.gradient_copy) if copy is not None)
 
 
-_SOURCES: Mapping[str, Source] = {
-    "Megatron": MEGATRON_OPTIMIZER,
-    "ZeRO": ZERO.at("section 3.1"),
-    "mixed precision": Source(
-        "Micikevicius et al. 2017, Mixed Precision Training", "section 3.1", "https://arxiv.org/abs/1710.03740"
-    ),
-    "autocast": Source(
-        "PyTorch, Automatic Mixed Precision", "torch.autocast", "https://docs.pytorch.org/docs/stable/amp.html"
-    ),
-    "DeepSeek-V3": DEEPSEEK_V3.at("section 3.3.3"),
-    "DeepSeek-V3 fp8": DEEPSEEK_V3.at("sections 3.3.1 and 3.3.3"),
-    "playbook": Source(
-        "Hugging Face 2025, The Ultra-Scale Playbook",
-        "memory for weights, gradients and optimizer states",
-        "https://huggingface.co/spaces/nanotron/ultrascale-playbook",
-    ),
-    "Gopher": Source("Rae et al. 2021, Gopher", "section 3.1", "https://arxiv.org/abs/2112.11446"),
-    "torchao": Source("torchao, torchao.optim", "bf16_stochastic_round", "https://github.com/pytorch/ao"),
-    "MS-AMP": Source("Peng et al. 2023, FP8-LM (MS-AMP)", "section 2.2", "https://arxiv.org/abs/2310.18313"),
-    "8-bit optimizers": Source(
-        "Dettmers et al. 2021, 8-bit Optimizers", "section 2", "https://arxiv.org/abs/2110.02861"
-    ),
-    "4-bit states": Source(
-        "Li et al. 2023, Optimizers with 4-bit States", "section 3", "https://arxiv.org/abs/2309.01507"
-    ),
-    "torch": Source(
-        "PyTorch, torch.optim",
-        "states take the type of the parameter; measured on torch 2.13",
-        "https://docs.pytorch.org/docs/stable/optim.html",
-    ),
-}
-"""What the column ``sources`` names."""
+_STORED = ("weights", "gradients", "master", "states", "gradient_copy", "autocast", "accumulation", "saved")
+"""Fields that are storage types."""
 
 
 def _read(row: Mapping[str, str]) -> PrecisionPolicy:
     special = (part.split(" = ") for part in row["special_states"].split("; ") if part)
-    return PrecisionPolicy(
-        id=row["id"],
-        weights=STORAGE_TYPES[row["weights"]],
-        gradients=STORAGE_TYPES[row["gradients"]],
-        master=_optional(row["master"]),
-        states=STORAGE_TYPES[row["states"]],
-        phrase=row["phrase"],
-        note=row["note"],
-        sources=tuple(_SOURCES[name] for name in row["sources"].split("; ")),
-        gradient_copy=_optional(row["gradient_copy"]),
-        special_states=tuple((name, STORAGE_TYPES[stored]) for name, stored in special),
-        autocast=_optional(row["autocast"]),
-        accumulation=_optional(row["accumulation"]),
-        saved=_optional(row["saved"]),
-        short=row["short"] or row["id"],
-    )
-
-
-def _optional(cell: str) -> StorageType | None:
-    return STORAGE_TYPES[cell] if cell else None
+    known: dict[str, Any] = {name: STORAGE_TYPES[row[name]] if row[name] else None for name in _STORED}
+    known |= {"sources": read_sources(row["sources"]), "short": row["short"] or row["id"]}
+    known["special_states"] = tuple((name, STORAGE_TYPES[stored]) for name, stored in special)
+    return read_record(PrecisionPolicy, row, **known)
 
 
 POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(

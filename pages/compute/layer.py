@@ -11,7 +11,6 @@ from core.hardware.cluster import Rates
 from core.messages import message
 from core.planning.estimate import PlanEstimate
 from core.planning.measured import rates_of
-from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import (
     ELEMENT_BYTES,
     LayerOperation,
@@ -27,17 +26,13 @@ from pages.common.theme import TOKENS
 from pages.compute.form import FUSED, MICRO_BATCH
 
 _TRAIL = np.exp2(np.arange(16, dtype=np.float64))
-_TRAILED = ("up", "shared_up")
+_TRAILED = ("up", "experts_up", "shared_up", "other")
 
 
 def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     """Draw the roofline of one layer."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
-    if spec.unlisted:
-        show.note(text.not_modeled(spec))
-        return
-    head, kinds = show.slot(), kinds_of(spec, seq_len)
-    kind = kinds[0]
+    head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(MICRO_BATCH)
         inputs.draw(FUSED)
@@ -47,14 +42,14 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
     if dtype not in ELEMENT_BYTES or not bandwidth > 0:
         show.note(message("roofline.unknown", dtype=dtype, device=device.name))
         return
-    layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, kind=kind, rates=rates)
+    layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, rates=rates)
     either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
     operations = either[fused]
-    trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
+    trail = next(o for o in layer(tokens=_TRAIL) if o.row in _TRAILED and o.phase == "forward")
     takeaways = text.layer_text(operations, text.device_name(device.name, a.plan), tokens)
     with head:
         show.takeaway(" ".join(takeaways))
-    operations_shown: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.id != "head_update"]
+    operations_shown: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.row != "head_update"]
     wide = wide_dtype(device, dtype)
     peaks = peaks_of(device, dtype, rates)
     vector = device.peak("fp32")
@@ -73,18 +68,18 @@ def layer_panel(inputs: Inputs, a: PlanEstimate) -> None:
         key="compute:roofline",
     )
     show.note(message("roofline.caption_measured" if rates else "roofline.caption"))
-    if divided := text.below_16bit(dtype, wide, mixture=kind.mixture):
+    if divided := text.below_16bit(dtype, wide, mixture=spec.experts is not None):
         show.note(divided)
         show.source(text.LOW_PRECISION_SOURCE)
     headings, rows = text.operation_table(operations)
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(headings)],
         rows,
-        caption=text.layer_caption(a.shape.name, kind, kinds),
+        caption=message("roofline.table.caption", model=a.shape.name, layers=float(spec.layers)),
     )
     show.note(text.fused_text(either[True], either[False]))
     show.how(
-        lambda: [step for o in operations if o.id in (*_TRAILED, "norms") for step in o.explanations],
+        lambda: [step for o in operations if o.row in (*_TRAILED, "norms") for step in o.explanations],
         key="compute:roof:how",
         notes=text.method_notes(),
     )

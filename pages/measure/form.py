@@ -34,7 +34,7 @@ WHAT = choice(
 MODEL = choice(
     "model",
     message("measure.field.model"),
-    tuple(m.name for m in catalog() if not m.counted and not m.spec.unlisted),
+    tuple(m.name for m in catalog() if not m.counted and not m.spec.mixer),
     "Llama 3 8B",
     part="layer",
 )

@@ -12,6 +12,8 @@ from pages.common.registry import MEMORY
 from pages.common.takeaway import DOWNLOADS
 from pages.memory import serving
 
+READINGS = ("allocated", "reserved", "device")
+
 PAGE_PRESETS = complete_presets(MEMORY_PRESETS)
 
 GROUPS: Groups = {
@@ -40,4 +42,14 @@ LAYER = choice(
     "layer", message("memory.activations.field"), ("with experts", "dense"), "with experts", few=True, part="shown"
 )
 
-FORM = plan_form("m", LAYER, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))
+READING = choice(
+    "as",
+    message("memory.reading.field"),
+    READINGS,
+    READINGS[-1],
+    few=True,
+    short=[message("memory.reading.allocated"), message("memory.reading.reserved"), message("memory.reading.device")],
+    part="shown",
+)
+
+FORM = plan_form("m", LAYER, READING, *serving.FIELDS, *PANELS.values(), *switches_of_experiments(MEMORY.id))

@@ -30,7 +30,7 @@ from pages.common.takeaway import DOWNLOADS, download_panel
 from pages.common.theme import TOKENS
 from pages.memory.activations import activations_panel
 from pages.memory.finetuning import draw_largest
-from pages.memory.form import GROUPS
+from pages.memory.form import GROUPS, READING
 from pages.memory.launch import launch_panel
 from pages.memory.optimizers import optimizers_panel
 from pages.memory.parallel import parallel_panel
@@ -66,6 +66,8 @@ def page(inputs: Inputs) -> None:
     with show.guarded(message("common.chart")):
         alt = message("memory.picture.alt", takeaway=text_memory.sentence(h))
         show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(alt), key="memory:bars")
+        inputs.draw(READING)
+        show.note(text_memory.reading_text(h, inputs.reading.values[READING.id]))
         with st.container(key=inputs.key("remarks")):
             others = draw_notices(text_memory.remarks(h))
             show.small_table(
@@ -80,7 +82,7 @@ def page(inputs: Inputs) -> None:
 
     show.how(
         lambda: [
-            *(message("memory.how.device"), *h.explain(), *explain_host(h), *text_finetuning.explain_copies(h)),
+            *(message("memory.how.device"), *h.explain(), *explain_host(h)),
             *((message("memory.how.states"), *explain_by_states(h)) if h.plan.trained.everything else ()),
             *(message("memory.how.checkpoint"), plan_checkpoint(h.plan).explain(h.parameters)),
         ],

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
+from typing import get_args
 
 import streamlit as st
 
-from core.fields import choice, quantity
+from core.fields import Field, choice, optional, quantity
 from core.hardware.accelerators import accelerators, find
 from core.limits import limit
 from core.messages import message
 from core.planning.memory_estimate import MemoryEstimate
+from core.quantities import parse_quantity
 from core.serving.cache import CACHE_TYPES, cached_spec
+from core.serving.engine import Draft, Engine, Version
 from core.serving.serving import DEGREES, Serving, serving
 from core.serving.weights import WEIGHT_TYPES
 from core.views.serving import text
-from core.views.serving.charts import token_time
-from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.theme import TOKENS
 
 _SHOWN, _SAME, _FEWEST = "shown", "the plan’s", "fewest"
 _DEVICES, _DEGREES = [a.name for a in accelerators()], [str(degree) for degree in DEGREES]
@@ -55,7 +54,34 @@ CONTEXT = quantity(
 )
 USERS = quantity("svusers", message("serving.field.users"), "1", "count", low=1, high=100_000, whole=True, part=_SHOWN)
 
-FIELDS = (WEIGHTS, STORED, ON, CARDS, CONTEXT, USERS)
+UTILIZATION = quantity("svutil", message("serving.field.utilization"), "92%", "ratio", low=0.01, high=1, part=_SHOWN)
+
+
+def _passes(name: str, label: str) -> Field:
+    def read(typed: str) -> int:
+        return int(parse_quantity(typed, "length", low=1, high=limit("model_dimension"), whole=True))
+
+    nothing, lengths = message("serving.field.default"), message("quantity.lengths")
+    return optional(name, label, read, nothing=None, placeholder=nothing, part=_SHOWN, omit_if_empty=True, help=lengths)
+
+
+PASS, REQUESTS = (
+    _passes("svpass", message("serving.field.pass")),
+    _passes("svseqs", message("serving.field.requests")),
+)
+VISION = quantity(
+    "svvit",
+    message("serving.field.vision"),
+    "0",
+    "parameters",
+    high=1e11,
+    part=_SHOWN,
+    help=message("serving.field.vision_help"),
+)
+DRAFT = choice("svdraft", message("serving.field.draft"), get_args(Draft), "none", part=_SHOWN)
+VERSION = choice("svver", message("serving.field.version"), get_args(Version), get_args(Version)[0], part=_SHOWN)
+
+FIELDS = (WEIGHTS, STORED, ON, CARDS, CONTEXT, USERS, UTILIZATION, PASS, REQUESTS, VISION, DRAFT, VERSION)
 """The panel’s fields, for the page’s form."""
 
 
@@ -70,6 +96,7 @@ def _served(inputs: Inputs, h: MemoryEstimate) -> tuple[Serving, str]:
         "stored": CACHE_TYPES[v[STORED.id]],
         "context": int(v[CONTEXT.id]),
         "users": int(v[USERS.id]),
+        "engine": Engine(v[UTILIZATION.id], v[PASS.id], v[REQUESTS.id], v[VISION.id], v[DRAFT.id], v[VERSION.id]),
     }
     try:
         return serving(spec, device, tensor=cards, **how), ""
@@ -87,20 +114,19 @@ def serving_panel(inputs: Inputs, h: MemoryEstimate) -> None:
     s, problem = _served(inputs, h)
     if problem:
         show.error(problem)
-    known, times = h.plan.catalog_model, text.times_text(s)
+    known = h.plan.catalog_model
+    show.alerts(text.contradictions(s, known.family if known else ""))
+    plan = h.plan if s.device is h.plan.device else h.plan.on_accelerator(s.device.name)
     with head:
-        show.takeaway(" ".join(text.fitting_text(s, known.name if known else message("serving.model"))))
-        show.takeaway(times)
-    if math.isfinite(float(s.decode(s.users).seconds)):
-        alt = plain(message("serving.picture.alt", takeaway=times))
-        show.chart(token_time(s, TOKENS), alt=alt, key="memory:token")
+        show.takeaway(text.fitting_text(s, known.name if known else message("serving.model")))
+        show.takeaway(" ".join([*text.fleet_text(s, plan.price_range), text.times_text(s)]))
     show.note(message("serving.bound"))
     for line in text.notices(s, known and known.max_seq, adapters=h.plan.trained.adapters):
         show.note(line)
     tables = (
+        (message("serving.table.caption_engine"), (0,), text.engine_rows(s)),
         (message("serving.table.caption_cache"), (0,), text.cache_rows(s)),
         (message("serving.table.caption_weights"), (0, 6), text.weight_rows(s)),
-        (message("serving.table.caption_kinds", format=s.stored.name), (0, 1), text.kind_rows(s)),
     )
     for caption, words, (headings, rows, here) in tables:
         columns = [show.Column(heading, numeric=i not in words) for i, heading in enumerate(headings)]

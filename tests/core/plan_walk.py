@@ -41,7 +41,6 @@ from core.search.launch import launches
 from core.search.neighbours import neighbours
 from core.search.placement import groups, timeline_of
 from core.search.request import explain
-from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.training.layout import LayoutError
 from core.views.actuals import text as actuals_text
@@ -258,26 +257,22 @@ def _roof(a: PlanEstimate) -> Iterator[Shown]:
     if a.dtype not in ELEMENT_BYTES or not a.device.bandwidth > 0:
         return
     spec, seq_len, trail, rates = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16), rates_of(a.plan)
-    for kind in kinds_of(spec, seq_len):
-        layer = partial(layer_roofline, spec, a.device, dtype=a.dtype, seq_len=seq_len, kind=kind, rates=rates)
-        result, along = layer(tokens=8192.0), layer(tokens=trail)
-        up = next(
-            operation for operation in along if operation.id in ("up", "shared_up") and operation.phase == "forward"
-        )
-        wide = wide_dtype(a.device, a.dtype)
-        peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
-        bandwidth = (rates or Rates()).of("memory", a.device.bandwidth)
-        vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
-        operations = [
-            operation for operation in result if operation.phase != "backward" and operation.id != "head_update"
-        ]
-        beside = (sheet, a.device.bandwidth) if rates else None
-        yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
-        yield from roofline_text.layer_text(result, a.device.name, 8192)
-        yield from _cells(roofline_text.operation_table(result)[1])
-        yield from (
-            step for operation in result if operation.id in ("up", "norms") for step in operation.placed.explanations
-        )
+    layer = partial(layer_roofline, spec, a.device, dtype=a.dtype, seq_len=seq_len, rates=rates)
+    result, along = layer(tokens=8192.0), layer(tokens=trail)
+    rows = ("up", "experts_up", "shared_up", "other")
+    up = next(operation for operation in along if operation.row in rows and operation.phase == "forward")
+    wide = wide_dtype(a.device, a.dtype)
+    peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
+    bandwidth = (rates or Rates()).of("memory", a.device.bandwidth)
+    vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
+    operations = [operation for operation in result if operation.phase != "backward" and operation.row != "head_update"]
+    beside = (sheet, a.device.bandwidth) if rates else None
+    yield roofline(operations, up, trail, peaks, vector, bandwidth, LIGHT, beside)
+    yield from roofline_text.layer_text(result, a.device.name, 8192)
+    yield from _cells(roofline_text.operation_table(result)[1])
+    yield from (
+        step for operation in result if operation.row in ("up", "norms") for step in operation.placed.explanations
+    )
 
 
 def _split(a: PlanEstimate) -> Iterator[Shown]:

@@ -89,19 +89,15 @@ def test_narayanan_equation_3(layers: int) -> None:
     spec = replace(
         SPEC, layers=layers, hidden=h, heads=16, kv_heads=16, head_dim=64, ffn=4 * h, vocab=v, glu=False, tied_head=True
     )
-    counted = flops_per_token(spec, s, "full", recompute="full")
-    assert counted.hardware == pytest.approx(96 * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h)), rel=1e-14)
+    counted = flops_per_token(spec, s, "full")
+    ours = counted.training + counted.in_layers
+    assert ours == pytest.approx(96 * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h)), rel=1e-14)
 
 
 def test_what_recomputation_does_again() -> None:
-    none, selective, full = (
-        flops_per_token(SPEC, 32, "full", recompute=way)  # type: ignore[arg-type]
-        for way in ("none", "selective", "full")
-    )
-    assert none.hardware == none.training == 3 * none.forward == none.forward + none.backward
-    assert selective.recomputed == selective.squares > 0
-    assert full.recomputed == full.forward - 2 * SPEC.hidden * SPEC.vocab
-    assert none.training == selective.training == full.training
+    counted = flops_per_token(SPEC, 32, "full")
+    assert counted.training == 3 * counted.forward == counted.forward + counted.backward
+    assert counted.in_layers == counted.forward - 2 * SPEC.hidden * SPEC.vocab > counted.squares > 0
 
 
 CHINCHILLA = [
@@ -139,8 +135,8 @@ def test_chinchilla_table_a4(layers: int, hidden: int, heads: int, head_dim: int
     )
     body = parameters(spec).total - 32_000 * hidden + layers * hidden**2
     softmax = 3 * 3 * layers * heads * 2048
-    counted = flops_per_token(spec, 2048, "full", head=False)
-    assert (counted.training + softmax) / (6 * (body + 32_000 * hidden)) == pytest.approx(printed, abs=0.005)
+    counted = flops_per_token(spec, 2048, "full")
+    assert (3 * counted.in_layers + softmax) / (6 * (body + 32_000 * hidden)) == pytest.approx(printed, abs=0.005)
 
 
 @pytest.mark.parametrize("spec", [SPEC, MOE], ids=["dense", "experts"])

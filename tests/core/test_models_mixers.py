@@ -23,7 +23,6 @@ from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN_SHAPE
 from core.search.fastest import searched
 from core.search.request import SearchRequest
-from core.step_time.layer_kinds import kinds_of
 from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.saved import saved_tensors
 from core.training.activations.stage import StepSettings
@@ -37,7 +36,6 @@ from tests.every import every
 
 JAMBA = from_hf_config({"model_type": "jamba"})
 MAMBA = from_hf_config({"model_type": "mamba2"})
-GATED = TransformerSpec(2, 64, 4, 4, 16, 128, 1000, glu=True, tied_head=False, attention_gate=True)
 H100S = cluster(find("H100 SXM"), 8)
 POLICY, _ = usual(None, None)
 
@@ -58,13 +56,6 @@ def test_no_memory_and_no_time_without_an_account(way: str) -> None:
     with pytest.raises(SpecError) as refused:
         REFUSED[way](JAMBA)
     assert JAMBA.unmodelled in str(refused.value)
-
-
-@every("spec", [JAMBA, MAMBA, GATED], ids=["jamba", "mamba2", "gated attention"])
-def test_no_operations_of_a_layer_without_an_account(spec: TransformerSpec) -> None:
-    with pytest.raises(SpecError) as refused:
-        kinds_of(spec, 4096)
-    assert spec.unlisted in str(refused.value)
 
 
 def test_a_mixture_stands_in_for_memory_and_steps_and_says_so() -> None:

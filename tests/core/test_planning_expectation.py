@@ -271,7 +271,7 @@ def test_a_new_accelerator_takes_longer_until_it_is_proven() -> None:
     new, first, proven = (timed(accelerator="B200", maturity=how) for how in (BY_AGE, FIRST_RUN, PROVEN))
     assert new.range_of("days") == first.range_of("days")
     assert new.middle.days > 1.1 * proven.middle.days
-    assert mfu_text(new).id == "plan.mfu.predicted_new"
+    assert mfu_text(new).id == "plan.mfu.predicted.new"
     old = [timed(maturity=how).middle.days for how in (BY_AGE, PROVEN, FIRST_RUN)]
     assert old[0] == old[1] < old[2]
 
@@ -310,7 +310,7 @@ def test_own_runs_move_the_range_towards_themselves() -> None:
     usual, slow = timed(), timed(own_runs=parse_own_runs("70B, 1T tokens, 512 H100 SXM, 40 days"))
     assert slow.middle.days > 1.1 * usual.middle.days
     assert slow.middle.steps_days == pytest.approx(usual.middle.steps_days)
-    assert mfu_text(slow).id == "plan.mfu.predicted_custom"
+    assert mfu_text(slow).id == "plan.mfu.predicted.custom"
 
 
 @every(

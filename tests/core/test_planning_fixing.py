@@ -165,10 +165,10 @@ def test_a_change_that_fits_is_named_everywhere_and_applied_fits() -> None:
 
 LIMITS = {
     "limits.the.deadline": "deadline",
-    "limits.the.budget": "money",
+    "limits.the.money": "money",
     "limits.the.power": "power",
     "limits.the.host": "host",
-    "limits.the.headroom": "memory",
+    "limits.the.memory": "memory",
 }
 _ASKED: dict[str, tuple[str, ...]] = {
     "model": ("Llama 3.1 8B", "Llama 2 13B", "Llama 3.1 70B", "Mixtral 8x7B", "Typed parameters"),

@@ -124,16 +124,16 @@ def test_megatron_is_told_over_how_many_ranks_an_expert_is_split(expert: int, sp
     [
         (
             "Llama 3.1 405B",
-            recomputation(0, LayerModule.CORE | LayerModule.NETWORK),
+            recomputation(0, LayerModule.CORE_ATTN | LayerModule.MLP),
             ("selective", None, ["core_attn", "mlp"]),
         ),
         (
             "Mixtral 8x7B",
-            recomputation(0, LayerModule.NORMS | LayerModule.ACTIVATION),
+            recomputation(0, LayerModule.LAYERNORM | LayerModule.ACT),
             ("selective", None, ["layernorm", "moe_act"]),
         ),
-        ("DeepSeek-V3", recomputation(0, LayerModule.UP_PROJECTION), ("selective", None, ["mla_up_proj"])),
-        ("Llama 3.1 405B", recomputation(0, LayerModule.ACTIVATION), (None, None, None)),
+        ("DeepSeek-V3", recomputation(0, LayerModule.MLA_UP_PROJ), ("selective", None, ["mla_up_proj"])),
+        ("Llama 3.1 405B", recomputation(0, LayerModule.ACT), (None, None, None)),
         ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=4), ("full", ("block", 4), None)),
         ("Llama 3.1 405B", recomputation(Recompute.FULL, layers=-2), ("full", ("uniform", 2), None)),
         ("Llama 3.1 405B", Recompute.SELECTIVE, ("selective", None, None)),

@@ -18,14 +18,12 @@ from core.models.flops import flops_per_token
 from core.models.parameters import parameters
 from core.models.spec import Experts, SlidingWindow, TransformerSpec
 from core.runs.conventions import which_mfu
-from core.step_time.layer_kinds import kinds_of
 from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
 from core.training.activations.saved import saved_tensors
 from core.training.activations.tensors import FUSED
 from core.training.trained import tensors_of
 from core.views.flops import text as flops_text
 from core.views.roofline import text as roofline_text
-from core.views.roofline.text import layer_caption
 from tests.core.models_oracle import public_configs
 from tests.core.palm import PALM
 
@@ -33,7 +31,7 @@ H100 = find("H100 SXM")
 
 
 def named(operations: tuple[LayerOperation, ...], phase: str = "forward") -> dict[str, LayerOperation]:
-    return {operation.id: operation for operation in operations if operation.phase == phase}
+    return {operation.row: operation for operation in operations if operation.phase == phase}
 
 
 WIDE_SHARED = TransformerSpec(
@@ -53,75 +51,58 @@ WIDE_SHARED = TransformerSpec(
 
 
 def whole(spec: TransformerSpec, phase: str, tokens: int, seq_len: int, *, fused: bool) -> dict[str, float]:
-    """FLOPs of every product of the model by its operation, each kind of layer as often as the model has it."""
+    """FLOPs of every product of the model by its operation: a mean layer as often as the model has layers."""
     sums: dict[str, float] = {}
-    for kind in kinds_of(spec, seq_len):
-        operations = layer_roofline(spec, H100, seq_len=seq_len, tokens=tokens, fused_attention=fused, kind=kind)
-        for operation in (o for o in operations if o.kind == "matmul" and o.phase == phase):
-            times = kind.layers if operation.in_layer else kind.layers / spec.layers
-            sums[operation.id] = sums.get(operation.id, 0.0) + times * float(operation.flop)
+    for operation in layer_roofline(spec, H100, seq_len=seq_len, tokens=tokens, fused_attention=fused):
+        if operation.phase == phase and (operation.kind == "matmul" or operation.row == "convolution"):
+            times = spec.layers if operation.in_layer else 1
+            sums[operation.row] = sums.get(operation.row, 0.0) + times * float(operation.flop)
     return sums
 
 
 @pytest.mark.parametrize("seq_len", [256, 8192, 9001])
 @pytest.mark.parametrize("fused", [False, True])
 def test_products_of_all_layers_are_those_of_the_model(seq_len: int, *, fused: bool) -> None:
-    """Each kind of layer as often as a model has it, and the head, are the count by component, windows and all.
+    """A mean layer as often as the model has layers, and the head, are the count by component, windows and all.
 
     Backward is twice forward; a fused kernel then computes the scores once more.
     """
     tokens = 3 * seq_len
     shapes = {m.name: m.spec for m in catalog()} | {r["name"]: from_hf_config(r["config"]) for r in public_configs()}
-    shapes = {name: spec for name, spec in shapes.items() if not spec.unlisted}
     assert any(spec.others for spec in shapes.values())
     assert any(spec.networks for spec in shapes.values())
+    assert any(spec.mixer for spec in shapes.values())
+    assert any(spec.compressed for spec in shapes.values())
     for name, spec in {**shapes, "wide shared": WIDE_SHARED}.items():
         counted = flops_per_token(spec, seq_len, "causal" if fused else "full")
         forward, backward = (whole(spec, phase, tokens, seq_len, fused=fused) for phase in ("forward", "backward"))
         assert sum(forward.values()) == pytest.approx(counted.forward * tokens, rel=1e-9), name
-        again = sum(part.flop for part in counted.parts if part.id in ("scores", "window_scores")) if fused else 0.0
+        again = sum(part.flop for part in counted.parts if part.id.endswith("scores")) if fused else 0.0
         assert sum(backward.values()) == pytest.approx((counted.backward + again) * tokens, rel=1e-9), name
-        squares = sum(flop for key, flop in forward.items() if key in ("scores", "values", "attention"))
+        squares = sum(flop for key, flop in forward.items() if key in SQUARES)
         assert squares == pytest.approx(counted.squares * tokens, rel=1e-9), name
 
 
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("Llama 3.1 8B", [(0, 32)]),
-        ("Mistral 7B v0.1", [(4096, 32)]),
-        ("Gemma 3 12B text decoder", [(1024, 40), (0, 8)]),
-        ("gpt-oss 20B", [(128, 12), (0, 12)]),
-        ("OLMo 3 7B", [(4096, 24), (0, 8)]),
-        ("DeepSeek-V3", [(0, 58), (0, 3)]),
-    ],
-)
-def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
-    spec = model_named(name).spec
-    assert [(kind.window, kind.layers) for kind in kinds_of(spec, 8192)] == kinds
-    assert len(kinds_of(spec, 128)) == 1 + (name == "DeepSeek-V3")
-    for seq_len in (128, 8192):
-        result = kinds_of(spec, seq_len)
-        names = {layer_caption(name, kind, result) for kind in result}
-        assert len(names) == len(result)
+SQUARES = ("scores", "values", "attention", "indexer", "scan")
 
 
 def test_a_window_moves_what_it_looks_at() -> None:
     """gpt-oss, scores of 128 keys: queries and keys read, 128 scores for each token and head written."""
     spec = model_named("gpt-oss 20B").spec
-    windowed, full = kinds_of(spec, 8192)
-    apart = named(layer_roofline(spec, H100, seq_len=8192, tokens=8192, kind=windowed, fused_attention=False))
-    assert apart["scores"].placed.work.bytes == 2 * 64 * 8192 * (64 + 64 + 128)
-    assert apart["values"].flop == 2 * 64 * 8192 * 64 * 128
-    assert apart["softmax"].placed.work.bytes == 2 * 2 * 64 * 8192 * 128
-    fused, seeing = (
-        named(layer_roofline(spec, H100, seq_len=8192, tokens=8192, kind=kind))["attention"]
-        for kind in (windowed, full)
-    )
+
+    def cores(row: str, tokens: int, *, fused: bool) -> list[LayerOperation]:
+        result = layer_roofline(spec, H100, seq_len=8192, tokens=tokens, fused_attention=fused)
+        return sorted((o for o in result if (o.row, o.phase) == (row, "forward")), key=lambda o: float(o.flop))
+
+    scores, values, softmax = (cores(row, 8192, fused=False)[0] for row in ("scores", "values", "softmax"))
+    assert scores.placed.work.bytes == 2 * 64 * 8192 * (64 + 64 + 128)
+    assert values.placed.work.flop == 2 * 64 * 8192 * 64 * 128
+    assert softmax.placed.work.bytes == 2 * 2 * 64 * 8192 * 128
+    fused, seeing = cores("attention", 8192, fused=True)
+    assert fused.share == seeing.share == 0.5
     assert fused.placed.work.bytes == seeing.placed.work.bytes == 2 * 8192 * (64 + 8) * (64 + 64)
     assert (fused.placed.bound, seeing.placed.bound) == ("memory", "compute")
-    short = named(layer_roofline(spec, H100, seq_len=8192, tokens=64, kind=windowed))["attention"]
-    assert short.flop == named(layer_roofline(spec, H100, seq_len=8192, tokens=64, kind=full))["attention"].flop
+    assert len({float(o.flop) for o in cores("attention", 64, fused=True)}) == 1
 
 
 def test_below_16_bits_run_only_products_with_weights() -> None:
@@ -130,8 +111,8 @@ def test_below_16_bits_run_only_products_with_weights() -> None:
     narrow, wide = (layer_roofline(spec, H100, seq_len=4096, tokens=8192, dtype=dtype) for dtype in ("fp8", "bf16"))
     same = ("attention", "router", "head", "norms", "activation", "residual", "loss", "update", "head_update")
     for operation, other in zip(narrow, wide, strict=True):
-        assert (operation.id, operation.flop) == (other.id, other.flop)
-        if operation.id in same:
+        assert (operation.row, operation.flop) == (other.row, other.flop)
+        if operation.row in same:
             assert operation.placed == other.placed
             assert operation.dtype == "bf16"
         else:
@@ -173,18 +154,13 @@ def test_several_shared_experts_are_one_wide_network(bias: bool) -> None:
     assert tensors_of(two) == tensors_of(one)
     assert saved_tensors(two, FUSED, "experts", residual=4) == saved_tensors(one, FUSED, "experts", residual=4)
     for n, m in zip(*(layer_roofline(spec, H100, seq_len=8, tokens=8) for spec in (two, one)), strict=True):
-        assert (n.id, n.placed.work) == (m.id, m.placed.work)
+        assert (n.row, n.placed.work) == (m.row, m.placed.work)
 
 
 def test_updates_of_all_layers_are_of_all_parameters() -> None:
     for spec in (model_named("DeepSeek-V3").spec, model_named("gpt-oss 20B").spec, WIDE_SHARED):
-        moved = sum(
-            kind.layers
-            * float(
-                named(layer_roofline(spec, H100, seq_len=8, tokens=8, kind=kind), "update")["update"].placed.work.bytes
-            )
-            for kind in kinds_of(spec, 8)
-        )
+        update = named(layer_roofline(spec, H100, seq_len=8, tokens=8), "update")["update"]
+        moved = spec.layers * float(update.placed.work.bytes)
         inside = [part.total for part in parameters(spec).components if part.group not in ("embedding", "head")]
         assert moved == pytest.approx(28 * sum(inside), rel=1e-12)
 
@@ -214,10 +190,10 @@ def test_products_with_weights_are_compute_bound_and_the_rest_is_not() -> None:
     operations = layer_roofline(spec, H100, seq_len=2048, tokens=8192, fused_attention=False)
     for operation in operations:
         if operation.kind == "other":
-            assert operation.placed.bound == "memory", operation.id
+            assert operation.placed.bound == "memory", operation.row
             assert float(operation.placed.intensity) < 10
-        elif operation.id not in ("scores", "values"):
-            assert operation.placed.bound == "compute", operation.id
+        elif operation.row not in ("scores", "values"):
+            assert operation.placed.bound == "compute", operation.row
     # Scores written to memory are why attention is fused.
     assert named(operations)["scores"].placed.bound == "memory"
     fused = named(layer_roofline(spec, H100, seq_len=2048, tokens=8192))

@@ -282,7 +282,7 @@ def test_the_picture_has_measured_roofs_solid_and_the_datasheets_dashed() -> Non
     up = next(
         operation
         for operation in layer_roofline(spec, device, seq_len=4096, tokens=tokens, rates=rates)
-        if operation.id == "up"
+        if operation.row == "up"
     )
     operations = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
     beside = (peaks_of(device, "bf16"), device.bandwidth)

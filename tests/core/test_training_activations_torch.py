@@ -265,7 +265,7 @@ def test_per_operation_recomputation_keeps_what_is_counted(name: str, precision:
 def redone(found: Kept, layer: Any, modules: LayerModule) -> None:
     """Make a layer compute these modules once more in backward: whole ones from their inputs, of norms and activation
     functions what they give, as Megatron-Core's checkpoints without output do."""
-    if modules & LayerModule.NORMS:
+    if modules & LayerModule.LAYERNORM:
         for norm in (layer.input_layernorm, layer.post_attention_layernorm):
 
             def normed(x: torch.Tensor, plain: Callable[..., torch.Tensor] = norm.forward) -> torch.Tensor:
@@ -274,9 +274,9 @@ def redone(found: Kept, layer: Any, modules: LayerModule) -> None:
                 return cast("torch.Tensor", y)
 
             norm.forward = normed
-    if modules & (LayerModule.NETWORK | LayerModule.MIXTURE):
+    if modules & (LayerModule.MLP | LayerModule.MOE):
         layer.mlp.forward = partial(found.again, layer.mlp.forward)
-    elif modules & LayerModule.ACTIVATION:
+    elif modules & LayerModule.ACT:
         mlp, made = layer.mlp, {}
         for name in ("gate_proj", "up_proj"):
             getattr(mlp, name).register_forward_hook(lambda _, __, y, name=name: made.update({name: y}))
@@ -291,9 +291,9 @@ def redone(found: Kept, layer: Any, modules: LayerModule) -> None:
 
 NAMED = {
     **{name: (MODULES[name], "GQA") for name in ("core_attn", "layernorm", "act", "mlp")},
-    "moe": (LayerModule.MIXTURE, "experts"),
-    "layernorm act": (LayerModule.NORMS | LayerModule.ACTIVATION, "GQA"),
-    "core_attn layernorm mlp": (LayerModule.CORE | LayerModule.NORMS | LayerModule.NETWORK, "MHA"),
+    "moe": (LayerModule.MOE, "experts"),
+    "layernorm act": (LayerModule.LAYERNORM | LayerModule.ACT, "GQA"),
+    "core_attn layernorm mlp": (LayerModule.CORE_ATTN | LayerModule.LAYERNORM | LayerModule.MLP, "MHA"),
 }
 
 
@@ -321,7 +321,7 @@ def test_modules_that_are_done_again_keep_what_is_counted(
             redone(found, layer, again)
         tokens = torch.randint(3, 61, (2, 48), generator=torch.Generator().manual_seed(7))
         with monkeypatch.context() as patch:
-            if again & LayerModule.CORE:
+            if again & LayerModule.CORE_ATTN:
                 written = sys.modules[type(model).__module__]
                 places = ALL_ATTENTION_FUNCTIONS._global_mapping if how.flash else vars(written)
                 place = "sdpa" if how.flash else "eager_attention_forward"

@@ -209,7 +209,9 @@ def _flop(torch: Any, model: Any, seen: _Seen, config: Any, seq_len: int) -> tup
         return at(length)
 
     try:
-        return {length: once(length) for length in _lengths(seq_len)}, []
+        # The longest first: what takes too long is known at once.
+        flop = {length: once(length) for length in reversed(_lengths(seq_len))}
+        return dict(sorted(flop.items())), []
     except _TooSlowError:
         short = {length: once(length) for length in _SHORT}
         number = _carried_on(short, seq_len)

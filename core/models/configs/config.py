@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.messages import Message, message
+from core.messages import message, pick_message
 from core.models.configs.families import FAMILIES, expert_groups
 from core.models.configs.json_text import ConfigError, NoClosedFormError, read_object, shown
 from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
@@ -263,22 +263,20 @@ def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
         field = str(first["loc"][0])
         key = names.get(field, field)
         example = _example(key, field, kinds[field])
-        raise ConfigError(key, given.get(field), _rule(first["type"], first.get("ctx", {})), example) from None
+        bounds = {name: float(bound) for name, bound in first.get("ctx", {}).items() if isinstance(bound, int)}
+        rule = pick_message(_RULES.get(first["type"], "config.whole"), most=bounds.get("le"), least=bounds.get("ge"))
+        raise ConfigError(key, given.get(field), rule, example) from None
 
 
-def _rule(kind: str, bounds: Mapping[str, Any]) -> Message:
-    """What pydantic found wrong, as the second half of a sentence."""
-    if kind == "bool_type":
-        return message("config.bool")
-    if kind == "list_type":
-        return message("config.list")
-    if kind == "less_than_equal":
-        return message("config.at_most", most=float(bounds["le"]))
-    if kind == "greater_than_equal":
-        return message("config.at_least", least=float(bounds["ge"]))
-    if kind == "missing":
-        return message("config.needed")
-    return message("config.text" if kind == "string_type" else "config.whole")
+_RULES = {
+    "bool_type": "config.bool",
+    "list_type": "config.list",
+    "missing": "config.needed",
+    "string_type": "config.text",
+    "less_than_equal": "config.at_most",
+    "greater_than_equal": "config.at_least",
+}
+"""What pydantic found wrong → the second half of a sentence."""
 
 
 _KEYED = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
@@ -25,46 +23,17 @@ SIZES = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 MIXTURE = ("count", "per_token", "width", "shared")
 """Those of its mixture of experts; without one all are 0."""
 
-_LABELS: Mapping[str, str] = {
-    "layers": "shape.layers",
-    "hidden": "shape.hidden",
-    "heads": "shape.heads",
-    "kv_heads": "shape.kv_heads",
-    "head_dim": "shape.head_dim",
-    "ffn": "shape.ffn",
-    "vocab": "shape.vocab",
-    "count": "shape.experts",
-    "per_token": "shape.per_token",
-    "width": "shape.expert_width",
-    "shared": "shape.shared",
-}
-
 
 def size_label(field: str) -> Message:
     """Return the label of ``field`` (of `SIZES` or `MIXTURE`)."""
-    return message(_LABELS[field])
+    return message(f"shape.size.{field}")
 
 
 def own_model(spec: TransformerSpec) -> CatalogModel:
     """``spec`` as a model, counted and nowhere published."""
     counted = parameters(spec)
-    return CatalogModel(
-        name=NAME,
-        family="",
-        hf_id="",
-        spec=spec,
-        parameters=counted.total,
-        active=counted.active,
-        published_total=math.nan,
-        published_active=math.nan,
-        published_source="",
-        published_confidence="",
-        max_seq=limit("model_dimension"),
-        source="",
-        confidence="",
-        notes="",
-        breakdown=True,
-    )
+    most = limit("model_dimension")
+    return CatalogModel(name=NAME, spec=spec, parameters=counted.total, active=counted.active, max_seq=most)
 
 
 def proxy_model(spec: TransformerSpec) -> CatalogModel:

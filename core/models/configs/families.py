@@ -22,6 +22,7 @@ from core.models.spec import (
     Experts,
     Indexer,
     KeyValues,
+    QKNorm,
     SlidingWindow,
 )
 from core.models.spec_error import SpecError
@@ -36,30 +37,6 @@ def expert_groups(f: Fields) -> dict[str, Any]:
     if f.routing == "greedy" or not (f.route_groups and f.groups_per_token):
         return {}
     return {"route_groups": f.route_groups, "groups_per_token": f.groups_per_token}
-
-
-def _every(_: Fields, layer: int) -> bool:
-    return layer >= 0
-
-
-def _alternate(_: Fields, layer: int) -> bool:
-    return layer % 2 == 0
-
-
-def _three_of_four(_: Fields, layer: int) -> bool:
-    return (layer + 1) % 4 != 0
-
-
-def _but_every_nth(f: Fields, layer: int) -> bool:
-    return (layer + 1) % (f.window_every or 1) != 0
-
-
-def _above(f: Fields, layer: int) -> bool:
-    return layer >= (f.window_from or 0)
-
-
-def _alternate_below(f: Fields, layer: int) -> bool:
-    return layer % 2 == 0 and layer < (f.window_from or 0)
 
 
 def _without_rotation(f: Fields, layer: int) -> bool:
@@ -87,27 +64,8 @@ def _opt(f: Fields) -> Mapping[str, Any]:
     }
 
 
-def _learned_positions(f: Fields) -> Mapping[str, Any]:
-    return {"position_rows": f.max_seq or 0}
-
-
-def _one_norm(f: Fields) -> Mapping[str, Any]:
-    """Blocks that run attention and feed-forward network side by side norm their input once."""
-    return {"norms_per_layer": 1 if f.parallel else 2, "qk_norm": "full" if f.qk_normed else "none"}
-
-
-def _qk_norm(f: Fields) -> Mapping[str, Any]:
-    return {"qk_norm": "full" if f.qk_normed else "none"}
-
-
-def _glm_mixture(f: Fields) -> Mapping[str, Any]:
-    """Heads are as wide as fit where nothing says how wide, though some of the width is then left over."""
-    return {"qk_norm": "head" if f.qk_normed else "none", "head_dim": f.head_dim or max(f.hidden // f.heads, 1)}
-
-
-def _learned_activation(f: Fields) -> Mapping[str, Any]:
-    """xIELU learns two numbers; other activation functions learn none."""
-    return {"activation_scalars": 2 if f.activation == "xielu" else 0}
+def _qk_norm(f: Fields, kind: QKNorm = "full") -> Mapping[str, Any]:
+    return {"qk_norm": kind if f.qk_normed else "none"}
 
 
 def _mamba(f: Fields, layers: int, *, normed: bool = False) -> Mixer:
@@ -125,10 +83,6 @@ def _mamba(f: Fields, layers: int, *, normed: bool = False) -> Mixer:
         conv_bias=f.conv_bias,
         normed=normed,
     )
-
-
-def _mamba_alone(f: Fields) -> Mapping[str, Any]:
-    return {"mixer": _mamba(f, f.layers)}
 
 
 def _mamba2(f: Fields, layers: int, *, parallel: bool = False) -> Mixer:
@@ -152,10 +106,6 @@ def _mamba2(f: Fields, layers: int, *, parallel: bool = False) -> Mixer:
         parallel=parallel,
         gate_normed=f.state_normed,
     )
-
-
-def _mamba2_alone(f: Fields) -> Mapping[str, Any]:
-    return {"mixer": _mamba2(f, f.layers)}
 
 
 def _jamba(f: Fields) -> Mapping[str, Any]:
@@ -238,10 +188,6 @@ def _lfm2(f: Fields) -> Mapping[str, Any]:
     multiple = f.multiple or 1
     width = int(int(2 * (f.ffn or 0) / 3) * min(f.ffn_multiplier or 1, 64))
     return {"mixer": mixer, "ffn": multiple * math.ceil(width / multiple)}
-
-
-def _falcon_h1(f: Fields) -> Mapping[str, Any]:
-    return {"mixer": _mamba2(f, f.layers, parallel=True)}
 
 
 def _granite_hybrid(f: Fields) -> Mapping[str, Any]:
@@ -408,10 +354,6 @@ def _minimax_m3(f: Fields) -> Mapping[str, Any]:
     return {"ffn": f.dense_ffn or f.ffn or 0, "indexer": indexer}
 
 
-def _bailing(f: Fields) -> Mapping[str, Any]:
-    return {"qk_norm": "head" if f.qk_normed else "none"}
-
-
 def _ernie(f: Fields) -> Mapping[str, Any]:
     """Experts between two layers; biases throughout, that of the head among them, or none."""
     until = f.layers - 1 if f.moe_until in (None, -1) else f.moe_until
@@ -427,34 +369,37 @@ def _ernie(f: Fields) -> Mapping[str, Any]:
 
 
 _WINDOWS: Mapping[str, Callable[[Fields, int], bool]] = {
-    "every": _every,
-    "alternate": _alternate,
-    "three_of_four": _three_of_four,
-    "but_every_nth": _but_every_nth,
-    "above": _above,
-    "alternate_below": _alternate_below,
+    "every": lambda _, layer: layer >= 0,
+    "alternate": lambda _, layer: layer % 2 == 0,
+    "three_of_four": lambda _, layer: (layer + 1) % 4 != 0,
+    "but_every_nth": lambda f, layer: (layer + 1) % (f.window_every or 1) != 0,
+    "above": lambda f, layer: layer >= (f.window_from or 0),
+    "alternate_below": lambda f, layer: layer % 2 == 0 and layer < (f.window_from or 0),
     "without_rotation": _without_rotation,
 }
 """Which layers have the sliding window, by the name in the table."""
 
 _RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
     "": lambda _: {},
-    "learned_positions": _learned_positions,
+    "learned_positions": lambda f: {"position_rows": f.max_seq or 0},
     "opt": _opt,
     "falcon": _falcon,
-    "one_norm": _one_norm,
+    # Blocks that run attention and feed-forward network side by side norm their input once.
+    "one_norm": lambda f: {"norms_per_layer": 1 if f.parallel else 2, **_qk_norm(f)},
     "qk_norm": _qk_norm,
-    "glm_mixture": _glm_mixture,
-    "learned_activation": _learned_activation,
-    "mamba": _mamba_alone,
-    "mamba2": _mamba2_alone,
+    # Heads are as wide as fit where nothing says how wide, though some of the width is then left over.
+    "glm_mixture": lambda f: {**_qk_norm(f, "head"), "head_dim": f.head_dim or max(f.hidden // f.heads, 1)},
+    # xIELU learns two numbers; other activation functions learn none.
+    "learned_activation": lambda f: {"activation_scalars": 2 if f.activation == "xielu" else 0},
+    "mamba": lambda f: {"mixer": _mamba(f, f.layers)},
+    "mamba2": lambda f: {"mixer": _mamba2(f, f.layers)},
     "jamba": _jamba,
     "qwen3_next": _qwen3_next,
     "nemotron_h": _nemotron_h,
     "nemotron_nas": _nemotron_nas,
     "kimi_linear": _kimi_linear,
     "lfm2": _lfm2,
-    "falcon_h1": _falcon_h1,
+    "falcon_h1": lambda f: {"mixer": _mamba2(f, f.layers, parallel=True)},
     "granite_hybrid": _granite_hybrid,
     "gemma4": _gemma4,
     "other_windows": _other_windows,
@@ -462,7 +407,7 @@ _RULES: Mapping[str, Callable[[Fields], Mapping[str, Any]]] = {
     "sparse": _sparse,
     "ernie": _ernie,
     "minimax_m3": _minimax_m3,
-    "bailing": _bailing,
+    "bailing": lambda f: _qk_norm(f, "head"),
     "deepseek_v4": _deepseek_v4,
 }
 """What follows from a config's fields, by the name in the table."""

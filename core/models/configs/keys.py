@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core.rows import read_rows
+
 if TYPE_CHECKING:
     from core.models.configs.fields import Fields
 
@@ -41,47 +43,12 @@ def keys(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(names.split("|")) for name, _, names in (item.partition("=") for item in text.split())}
 
 
-ALIASES: Mapping[str, str] = {
-    "RefinedWeb": "falcon",
-    "RefinedWebModel": "falcon",
-    "gemma3": "gemma3_text",
-    "llama4": "llama4_text",
-    "kimi_k2": "deepseek_v3",
-    "llava": "llama",
-    "mistral3": "mistral",
-    "qwen2_vl": "qwen2",
-    "qwen2_vl_text": "qwen2",
-    "qwen2_5_vl": "qwen2",
-    "qwen2_5_vl_text": "qwen2",
-    "qwen3_vl": "qwen3",
-    "qwen3_vl_text": "qwen3",
-    "qwen3_vl_moe": "qwen3_moe",
-    "qwen3_vl_moe_text": "qwen3_moe",
-    "qwen3_5": "qwen3_5_text",
-    "qwen3_5_moe": "qwen3_5_moe_text",
-    "gemma4": "gemma4_text",
-    "kimi_k3": "kimi_linear",
-    "deepseek_ref": "deepseek_v4",
-    "lfm2_vl": "lfm2",
-    "step3p7": "step3p5",
-    "minimax_m3_vl": "minimax_m3",
-    "minimax_m3_vl_text": "minimax_m3",
-}
+_ALIASES = read_rows("model_aliases")
+
+ALIASES: Mapping[str, str] = {row["model_type"]: row["family"] for row in _ALIASES}
 """Other names of a family: older ones, and those of composites whose text part belongs to it."""
 
-COMPOSITES = (
-    "qwen3_vl",
-    "qwen3_vl_moe",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "gemma4",
-    "gemma3",
-    "llama4",
-    "llava",
-    "mistral3",
-    "qwen2_vl",
-    "qwen2_5_vl",
-)
+COMPOSITES = frozenset(row["model_type"] for row in _ALIASES if row["composite"] == "1")
 """Other names that stand for a text model together with what reads images."""
 
 TEXT_PARTS = ("text_config", "llm_config", "language_config")

@@ -17,8 +17,8 @@ from core.limits import limit
 from core.messages import message, pick_message
 from core.number_text import QuantityError
 from core.planning.form.layout import PER_NODE
-from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE, SPOT_INTERRUPTIONS, changes_on
-from core.planning.form.whole_run import POWER_LIMIT
+from core.planning.form.plan_form import ACCELERATOR, COUNT, PRICE, changes_on
+from core.planning.form.whole_run import POWER_LIMIT, SPOT_INTERRUPTIONS
 from core.planning.plan import Plan, parse_price
 from core.quantities import parse_quantity
 from core.suggest import suggestions

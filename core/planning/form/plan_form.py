@@ -26,23 +26,7 @@ from core.planning.form.layout import (
     recompute_of,
 )
 from core.planning.form.training import OWN_FIELDS, POLICY, STATES, TRAINED_FIELDS, derived_texts, own_of, trained_of
-from core.planning.form.whole_run import (
-    AVERAGE_POWER,
-    CHECKPOINT_BANDWIDTH,
-    CHECKPOINT_BLOCKING,
-    CHECKPOINT_INTERVAL,
-    FAILURES,
-    GRID,
-    LIMIT_FIELDS,
-    MATURITY,
-    MEASURED_FIELDS,
-    OTHER_DOWNTIME,
-    OWN_RUNS,
-    PUE,
-    RESTART,
-    SPOT_INTERRUPTIONS,
-    measured_of,
-)
+from core.planning.form.whole_run import LIMIT_FIELDS, MATURITY, MEASURED_FIELDS, OWN_RUNS, WHOLE_FIELDS, measured_of
 from core.planning.plan import (
     FINDS,
     MFU_KINDS,
@@ -121,16 +105,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     *OWN_FIELDS.values(),
     *LAYOUT_FIELDS,
     *SEARCH_FIELDS,
-    FAILURES,
-    CHECKPOINT_BANDWIDTH,
-    RESTART,
-    CHECKPOINT_INTERVAL,
-    CHECKPOINT_BLOCKING,
-    OTHER_DOWNTIME,
-    SPOT_INTERRUPTIONS,
-    AVERAGE_POWER,
-    PUE,
-    GRID,
+    *WHOLE_FIELDS,
     *MEASURED_FIELDS,
     OWN_RUNS,
     MATURITY,

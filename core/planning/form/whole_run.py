@@ -172,3 +172,9 @@ SPOT_INTERRUPTIONS = optional(
 AVERAGE_POWER = optional("draw", CATALOG, _drawn, nothing=None, part=WHOLE)
 PUE = quantity("pue", CATALOG, str(USUAL_PUE), "number", low=1.0, high=3.0, part=WHOLE)
 GRID = quantity("grid", CATALOG, str(US_GRID), "number", high=3.0, part=WHOLE)
+
+WHOLE_FIELDS = (
+    *(FAILURES, CHECKPOINT_BANDWIDTH, RESTART, CHECKPOINT_INTERVAL, CHECKPOINT_BLOCKING, OTHER_DOWNTIME),
+    *(SPOT_INTERRUPTIONS, AVERAGE_POWER, PUE, GRID),
+)
+"""All of the whole run, in the order in which a link spells them."""

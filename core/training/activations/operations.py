@@ -8,7 +8,7 @@ rotation, gates, the other products, the router, and routed experts, whose group
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -27,30 +27,16 @@ from core.models.operation import (
     until_ends,
 )
 from core.models.spec import TransformerSpec
-from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, owner_of, part_of
+from core.training.activations.saved import ATTENTION_BLOCKS, layer_operations, part_of
 from core.training.activations.tensors import FP32, Implementation, LayerKind, SavedTensor, Split
 from core.training.layout import Layout
-from core.training.trained import most_ranks
+from core.training.trained import class_of, most_ranks
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
 """What brings a tensor in: nothing, tensor parallelism, expert parallelism."""
 
 _ROUNDED = 1e-9
 """Share of layers that is none."""
-
-_NAMES: Mapping[str, str] = {
-    "self_attn.q_a_proj": "query latent",
-    "self_attn.q_proj": "queries",
-    "self_attn.q_b_proj": "queries",
-    "self_attn.kv_a_proj_with_mqa": "key/value latent",
-    "self_attn.kv_b_proj": "keys and values",
-    "self_attn.k_proj": "keys",
-    "self_attn.v_proj": "values",
-    "self_attn.g_proj": "attention gate",
-    "self_attn.o_proj": "attention’s output",
-    "mamba.in_proj": "state’s first projection",
-    "mamba.out_proj": "state’s output",
-}
 
 
 def _layers(spec: TransformerSpec, kind: LayerKind) -> Iterator[tuple[float, list[Linear]]]:
@@ -135,17 +121,15 @@ def kept_by_operation(
     kept = _kept(spec, kind)
     for op in (op for op in ops if kept.get(op) and not isinstance(op, GroupedLinear)):
         split, share = most_ranks(op.makes[0].split, ops[ops.index(op) :]), kept[op] * _share(spec, op)
-        tensors.append(KeptTensor(one(op, _name(op), split, share)))
+        tensors.append(KeptTensor(one(op, class_of(op.name), split, share)))
     summed = [op for op in ops if ends_block(op)]
-    tensors += [KeptTensor(one(op, f"{_name(op)}, summed", "sequence", _share(spec, op)), "tensor") for op in summed]
+    tensors += [
+        KeptTensor(one(op, f"{class_of(op.name)}, summed", "sequence", _share(spec, op)), "tensor") for op in summed
+    ]
     for op in (op for op in ops if isinstance(op, Dispatch)):
         both = (one(op, f"expert {way}", "sequence", 1.0, routed=True) for way in ("inputs", "outputs"))
         tensors += [KeptTensor(tensor, "expert") for tensor in both]
     return tuple(tensors)
-
-
-def _name(op: Op) -> str:
-    return _NAMES.get(op.name) or owner_of(op.makes[0]) + op.name.rpartition(".")[2].removesuffix("_proj")
 
 
 def flop_again(spec: TransformerSpec) -> float:

@@ -15,26 +15,7 @@ from collections.abc import Mapping
 from operator import mul
 from typing import Any
 
-from core.models.operation import (
-    Activation,
-    Add,
-    AttentionCore,
-    Combine,
-    Convolution,
-    Dispatch,
-    GroupedLinear,
-    IndexCore,
-    Linear,
-    Multiply,
-    Norm,
-    Op,
-    Route,
-    Scan,
-    Tensor,
-    View,
-    Writer,
-)
-from core.models.operation import Split as ModelSplit
+from core.models import operation as ops
 from core.models.operations import collapse_streams, operations
 from core.models.spec import Kept, TransformerSpec, modelled
 from core.training.activations.tensors import (
@@ -89,7 +70,7 @@ _DROPPED = ("layernorm", "act", "mla_up_proj")
 """Modules each of whose outputs is dropped and made again; of the others what is read outside of them stays."""
 
 
-def layer_operations(spec: TransformerSpec, kind: LayerKind) -> tuple[Op, ...]:
+def layer_operations(spec: TransformerSpec, kind: LayerKind) -> tuple[ops.Op, ...]:
     """Return the operations of a layer, of attention and of a state where some layers have either."""
     fed = "moe" if kind == "experts" else "dense" if spec.ffn or spec.networks else ""
     return tuple(op for op in operations(spec) if op.block in (*ATTENTION_BLOCKS, fed))
@@ -124,8 +105,8 @@ def saved_tensors(
 def _inside(target: str) -> LayerModule:
     """The module of the feed-forward part that a class of matrices is in; none of attention's."""
     if target.startswith(("expert ", "shared experts", "router")):
-        return LayerModule.MIXTURE
-    return LayerModule.NETWORK if target.startswith("feed-forward") else NOTHING
+        return LayerModule.MOE
+    return LayerModule.MLP if target.startswith("feed-forward") else NOTHING
 
 
 def final_tensors(
@@ -135,7 +116,7 @@ def final_tensors(
 
     Models without a final norm are counted as if they had one.
     """
-    head = Writer([], "head")
+    head = ops.Writer([], "head")
     streams = head.tensor("residual", spec.stream_width, stream=True)
     read = head.norm("norm", collapse_streams(head, spec, streams, spec.streams), spec.norm_vectors)
     head.linear("lm_head", read, spec.vocab, "tensor")
@@ -146,15 +127,14 @@ class _Saved:
     """Collects what the backward passes of operations read: each tensor once, whatever number of them reads it."""
 
     def __init__(
-        self, spec: TransformerSpec, how: Implementation, width: int, residual: int, ops: tuple[Op, ...]
+        self, spec: TransformerSpec, how: Implementation, width: int, residual: int, written: tuple[ops.Op, ...]
     ) -> None:
-        self.spec, self.how, self.width, self.residual, self.ops = spec, how, width, residual, ops
-        self.maker = {made: op for op in ops for made in op.makes}
-        self.seen: set[Tensor] = set()
+        self.spec, self.how, self.width, self.residual, self.ops = spec, how, width, residual, written
+        self.maker = {made: op for op in written for made in op.makes}
+        self.seen: set[ops.Tensor] = set()
         self.rows: dict[tuple[str, Split], SavedTensor] = {}
         self.gpt2 = written_as_gpt2(spec, how)
-        self.kind = spec.mixer.kind if spec.mixer else ""
-        self.delta = self.kind in ("delta", "kda")
+        self.scans = [op for op in written if isinstance(op, ops.Scan)]
 
     def tensors(self) -> tuple[SavedTensor, ...]:
         """Return what all operations keep, without tensors that partial training leaves empty."""
@@ -162,52 +142,52 @@ class _Saved:
             self.read(op)
         return tuple(row for row in self.rows.values() if row.elements)
 
-    def read(self, op: Op) -> None:
+    def read(self, op: ops.Op) -> None:
         """Keep what the backward pass of one operation reads."""
         match op:
-            case Norm() if op.block != "mixer":
+            case ops.Norm() if op.block != "mixer":
                 self.norm(op)
-            case Linear():
+            case ops.Linear():
                 self.matmul(op)
-            case IndexCore():
+            case ops.IndexCore():
                 pass  # It is trained apart, on what it chose.
-            case AttentionCore():
+            case ops.AttentionCore():
                 self.attention(op)
-            case Convolution():
+            case ops.Convolution():
                 self.keep(self.source(op.reads[0]), op)
-                if self.how.written_out or self.delta:
+                if self.how.written_out or any(isinstance(scan, ops.DeltaRule) for scan in self.scans):
                     self.keep(op.makes[0], op)
-            case Scan():
-                if self.spec.mixer and self.delta:
-                    self.add("state: products of keys in a chunk", op, DELTA_CHUNK * self.spec.mixer.heads, self.width)
+            case ops.Scan():
+                if isinstance(op, ops.DeltaRule):
+                    self.add("state: products of keys in a chunk", op, DELTA_CHUNK * op.heads, self.width)
                 self.keep(op.makes[0], op)
                 for decay in op.reads[2:]:
                     self.keep(decay, op)
-            case Activation():
+            case ops.Activation():
                 self.activation(op)
-            case Multiply() if op.block != "mixer":
+            case ops.Multiply() if op.block != "mixer":
                 self.multiply(op)
-            case Multiply() if self.kind in ("convolution", "kda"):
+            case ops.Multiply() if all(isinstance(scan, ops.ChannelDeltaRule) for scan in self.scans):
                 for x in op.reads:
                     self.keep(self.source(x), op)
-            case Route():
+            case ops.Route():
                 self.add("router probabilities", op, op.reads[0].width, FP32, "sequence", part="router")
                 self.add("weights of the chosen experts", op, op.makes[0].width, FP32, "sequence", part="router")
                 self.add("chosen experts", op, op.makes[0].width, _INDEX, "sequence", part="router")
-            case Dispatch():
+            case ops.Dispatch():
                 self.add("token order", op, op.copies, _INDEX, "expert", part="router")
-            case Combine():
+            case ops.Combine():
                 (y, _) = op.reads
                 if not self.how.weighs_inside:
                     self.keep(y, op)
                 if self.how.written_out and not self.how.grouped_experts:
                     self.add("weighted outputs", op, y.copies * y.width, self.residual, "expert")
-            case Add() if self.how.dropout and op.makes[0].stream and op.block != "mixer":
+            case ops.Add() if self.how.dropout and op.makes[0].stream and op.block != "mixer":
                 self.add(f"{part_of(op)} dropout mask", op, op.makes[0].width, _MASK, "sequence")
             case _:
                 pass
 
-    def norm(self, op: Op) -> None:
+    def norm(self, op: ops.Op) -> None:
         """Its input; written out, an RMSNorm keeps a copy in fp32 and the normed value before the gain in its place."""
         (x,), name = op.reads, _NAMES.get(op.name) or class_of(op.name)
         given = self.residual if x.stream else self.width
@@ -221,20 +201,20 @@ class _Saved:
             share = self.trained(op.weights[0].name)
             self.add(f"{name} before the gain", op, x.width, given, x.split, share=share)
 
-    def matmul(self, op: Op) -> None:
+    def matmul(self, op: ops.Op) -> None:
         """Its input, for the gradient of its weight; under autocast a cast for each matmul, unless they share it."""
         x = op.reads[0]
         if x in self.seen:
             return
-        readers = [other for other in self.ops if isinstance(other, Linear) and x in other.reads]
+        readers = [other for other in self.ops if isinstance(other, ops.Linear) and x in other.reads]
         often = [self.layers(reader) for reader in readers]
         casts = sum(often) / self.layers(x)
         if self.gpt2 and op.block == "layer":
             casts = max(1, casts - 2)  # Queries, keys, and values are one matrix.
-        if self.residual == self.width or self.how.shares_casts or isinstance(op, GroupedLinear):
+        if self.residual == self.width or self.how.shares_casts or isinstance(op, ops.GroupedLinear):
             casts = 1
         maker = self.maker.get(x)
-        normed = maker if isinstance(maker, Norm) else None
+        normed = maker if isinstance(maker, ops.Norm) else None
         name = (
             f"{_NAMES.get(normed.name) or class_of(normed.name)} output"
             if normed
@@ -249,14 +229,14 @@ class _Saved:
         name += f", a cast for each of {casts:.3g} products" * (casts > 1)
         self.keep(x, op, name, part=part_of(normed or op), share=share, times=casts)
 
-    def attention(self, op: AttentionCore) -> None:
+    def attention(self, op: ops.AttentionCore) -> None:
         """Queries, keys, and values, with scores or, from a flash kernel, with the output and a number per head."""
         q, k, v = op.reads
         (y,), width, flash = op.makes, self.width, self.how.flash
-        if self.how.written_out and flash and isinstance(self.maker[v], View):
+        if self.how.written_out and flash and isinstance(self.maker[v], ops.View):
             v = self.maker[v].reads[0]  # a view of a matmul that also holds keys, and keeps it alive
         for x, name in ((q, "queries"), (k, "keys"), (v, "values")):
-            self.keep(x, op, name, by=self.modules(x, op) & LayerModule.UP_PROJECTION)
+            self.keep(x, op, name, by=self.modules(x, op) & LayerModule.MLA_UP_PROJ)
         if flash and op.every > 1:
             return
         if flash:
@@ -268,7 +248,7 @@ class _Saved:
             self.keep(y, op, by=NOTHING)
             return
         if op.kv_heads != op.heads:
-            self.add("keys and values, repeated", op, (op.heads - op.kv_heads) * (op.key_dim + op.value_dim), width)
+            self.add("keys and values, repeated", op, op.heads * (op.key_dim + op.value_dim) - k.width - v.width, width)
         # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
         if self.how.written_out and (self.residual > width or not self.gpt2) and width < FP32:
             self.add("softmax in fp32", op, op.heads, FP32, per_key=True)
@@ -277,7 +257,7 @@ class _Saved:
             self.add("weights’ dropout mask", op, op.heads, _MASK, per_key=True)
             self.add("weights after dropout", op, op.heads, width, per_key=True)
 
-    def activation(self, op: Op) -> None:
+    def activation(self, op: ops.Op) -> None:
         """Its input; GELU in single steps keeps more."""
         (x,) = op.reads
         width = self.element(x)
@@ -287,27 +267,27 @@ class _Saved:
         # The third power is taken of a cast, and all that follows from it is as wide. The input stays, whatever is
         # computed again.
         wide = FP32 if self.gpt2 and self.how.autocasts else width
-        self.keep(x, op, each=wide, by=self.modules(x, op) | LayerModule.ACTIVATION, kept=width / wide)
+        self.keep(x, op, each=wide, by=self.modules(x, op) | LayerModule.ACT, kept=width / wide)
         if self.gpt2:
             owner, elements = owner_of(x), x.copies * x.width
             self.add(f"{owner}half of GELU’s input", op, elements, width, x.split)
             self.add(f"{owner}steps of GELU", op, 2 * elements, wide, x.split)
 
-    def multiply(self, op: Op) -> None:
+    def multiply(self, op: ops.Op) -> None:
         """Both factors; one kernel for a gate computes the activation function again."""
         wide = [x for x in op.reads if x.width == op.makes[0].width] or op.reads
         for x in wide:
             maker = self.maker.get(x)
-            if self.how.written_out or not isinstance(maker, Activation):
+            if self.how.written_out or not isinstance(maker, ops.Activation):
                 # Scores in memory leave the output to the next matmul, even where a gate reads it first.
-                square = isinstance(maker, AttentionCore) and not self.how.flash
+                square = isinstance(maker, ops.AttentionCore) and not self.how.flash
                 share = self.trained("self_attn.o_proj") if square else 1
                 self.keep(x, op, share=share)
 
-    def layers(self, of: Op | Tensor) -> float:
+    def layers(self, of: ops.Op | ops.Tensor) -> float:
         """In how many layers it is, were the network of all layers of the kind at hand."""
-        if isinstance(of, Tensor) and of.stream:
-            norms = (op for op in self.ops if isinstance(op, Norm) and of in op.reads)
+        if isinstance(of, ops.Tensor) and of.stream:
+            norms = (op for op in self.ops if isinstance(op, ops.Norm) and of in op.reads)
             return min(sum(map(self.layers, norms)) or self.spec.layers, self.spec.layers)
         if of.block in ATTENTION_BLOCKS:
             return of.layers
@@ -317,27 +297,27 @@ class _Saved:
         """The share of layers in which the gradient of a weight, or an adapter, reads what the weight multiplies."""
         return self.how.partly.read_share(class_of(weight)) if self.how.partly else 1
 
-    def modules(self, x: Tensor, op: Op) -> LayerModule:
+    def modules(self, x: ops.Tensor, op: ops.Op) -> LayerModule:
         """The modules whose recomputation regenerates a tensor for ``op``."""
         names = () if x.stream else (name for name in x.modules if name in _DROPPED or name in op.makes[0].modules)
         return LayerModule(sum(MODULES[name] for name in names))
 
-    def element(self, x: Tensor) -> int:
+    def element(self, x: ops.Tensor) -> int:
         """Bytes of an element; autocast leaves PyTorch's grouped matmuls in fp32."""
         return self.residual if x.split.startswith("expert") and self.how.grouped_experts else self.width
 
-    def name(self, x: Tensor) -> str:
+    def name(self, x: ops.Tensor) -> str:
         """The displayed name of a tensor."""
         inside = _NETWORK[self.spec.glu].get(x.name.rpartition(".")[2])
         return _NAMES.get(x.name) or (owner_of(x) + inside if inside else class_of(x.name))
 
-    def source(self, x: Tensor) -> Tensor:
+    def source(self, x: ops.Tensor) -> ops.Tensor:
         """The tensor that ``x`` is a part of, or ``x`` itself."""
         maker = self.maker.get(x)
-        return maker.reads[0] if isinstance(maker, View) else x
+        return maker.reads[0] if isinstance(maker, ops.View) else x
 
     def keep(
-        self, x: Tensor, op: Op, name: str = "", *, each: int = 0, by: LayerModule | None = None, **rest: Any
+        self, x: ops.Tensor, op: ops.Op, name: str = "", *, each: int = 0, by: LayerModule | None = None, **rest: Any
     ) -> None:
         """Keep a tensor that ``op`` reads, unless something keeps it already."""
         if x not in self.seen:
@@ -349,10 +329,10 @@ class _Saved:
     def add(
         self,
         name: str,
-        op: Op,
+        op: ops.Op,
         elements: int,
         each: int,
-        split: ModelSplit = "tensor",
+        split: ops.Split = "tensor",
         *,
         part: Part | None = None,
         by: LayerModule | None = None,
@@ -376,23 +356,23 @@ class _Saved:
         )
 
 
-def part_of(op: Op) -> Part:
+def part_of(op: ops.Op) -> Part:
     """The part of a layer that an operation belongs to."""
-    if isinstance(op, Norm) and not op.name.startswith("self_attn"):
+    if isinstance(op, ops.Norm) and not op.name.startswith("self_attn"):
         return "norms"
     return "attention" if op.block in ATTENTION_BLOCKS else "feed-forward"
 
 
-def owner_of(x: Tensor) -> str:
+def owner_of(x: ops.Tensor) -> str:
     """The experts that a tensor of a feed-forward network belongs to, as the first words of its name."""
     return "experts’ " if x.split == "expert tensor" else "shared experts’ " if "moe" in x.modules else ""
 
 
 _RECORDED: Mapping[str, tuple[str, Part, LayerModule]] = {
-    "norms": ("recorded in norms", "norms", LayerModule.NORMS),
+    "norms": ("recorded in norms", "norms", LayerModule.LAYERNORM),
     "attention": ("recorded in attention", "attention", NOTHING),
-    "keys": ("recorded scores", "attention", LayerModule.CORE),
-    "network": ("recorded in networks", "feed-forward", LayerModule.NETWORK | LayerModule.MIXTURE),
+    "keys": ("recorded scores", "attention", LayerModule.CORE_ATTN),
+    "network": ("recorded in networks", "feed-forward", LayerModule.MLP | LayerModule.MOE),
 }
 """Part of a layer → name, part, and the modules whose recomputation drops what it saves."""
 

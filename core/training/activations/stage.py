@@ -120,18 +120,11 @@ class StepSettings:
         return routed_load(layout, self.imbalance, self.capacity)
 
 
-_WHOLE = (LayerModule.CORE, LayerModule.NETWORK, LayerModule.MIXTURE)
+_WHOLE = (LayerModule.CORE_ATTN, LayerModule.MLP, LayerModule.MOE)
 """Modules that are done again as a whole; of the others each output is, just before it is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Bytes per token of all tensors that are split alike: always kept, and dropped where modules are done again."""
-
-    split: Split
-    plain: tuple[float, float]
-    per_key: tuple[float, float]
-    routed: tuple[float, float]
+_Pair: TypeAlias = tuple[float, float]
 
 
 @cached("small_results_kept")
@@ -142,19 +135,20 @@ def _sums(
     width: int,
     residual: int | None,
     modules: int,
-) -> tuple[_Sums, ...]:
-    table: dict[Split, dict[str, list[float]]] = {}
+) -> tuple[tuple[Split, _Pair, _Pair, _Pair], ...]:
+    """Return bytes per token of all tensors that are split alike, per token and key, and of routed tokens.
+
+    Each are two numbers: what is always kept, and what is dropped where ``modules`` are computed again.
+    """
+    table: dict[Split, list[list[float]]] = {}
     for tensor in saved_tensors(spec, implementation, kind, width=width, residual=residual):
-        sums = table.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
-        here = sums["per_key" if tensor.per_key else "routed" if tensor.routed else "plain"]
+        sums = table.setdefault(tensor.split, [[0.0, 0.0] for _ in range(3)])
         size = float(tensor.elements * tensor.each)
         kept = tensor.kept if tensor.by & modules else 1.0
+        here = sums[1 if tensor.per_key else 2 if tensor.routed else 0]
         here[0] += size * kept
         here[1] += size * (1 - kept)
-    return tuple(
-        _Sums(split, *((sums[name][0], sums[name][1]) for name in ("plain", "per_key", "routed")))
-        for split, sums in table.items()
-    )
+    return tuple((split, (p[0], p[1]), (k[0], k[1]), (r[0], r[1])) for split, (p, k, r) in table.items())
 
 
 def layer_activation_bytes(
@@ -214,14 +208,15 @@ class _LayerBytes:
 
         total: Any = 0.0
         step, layout = self.step, self.layout
-        for sums in _sums(self.spec, step.implementation, self.kind, step.width, step.residual, modules):
-            here = worth(sums.plain)
-            if any(sums.per_key):
-                here = here + worth(sums.per_key) * step.seq_len
-            if any(sums.routed):
-                gathered = _tokens_gathered(layout) if sums.split == "sequence" else 1.0
-                here = here + worth(sums.routed) * self.load * gathered
-            total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel)
+        settings = (step.implementation, self.kind, step.width, step.residual, modules)
+        for split, plain, per_key, routed in _sums(self.spec, *settings):
+            here = worth(plain)
+            if any(per_key):
+                here = here + worth(per_key) * step.seq_len
+            if any(routed):
+                gathered = _tokens_gathered(layout) if split == "sequence" else 1.0
+                here = here + worth(routed) * self.load * gathered
+            total = total + here / ways(split, layout.tensor, layout.sequence_parallel)
         return total
 
     def left(self, saved: Any = None) -> Bytes:
@@ -262,9 +257,7 @@ def _ring_per_token(spec: TransformerSpec, implementation: Implementation, layou
         return 0.0
     context = np.asarray(layout.context)
     cores = (op for op in operations(spec) if type(op) is AttentionCore)
-    keys = [
-        op.kv_heads * (op.key_dim + op.value_dim) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores
-    ]
+    keys = [sum(x.width for x in op.reads[1:]) / op.every / np.minimum(layout.tensor, op.kv_heads) for op in cores]
     return (context > 1) * context * (width * reduce(np.maximum, keys, 0))
 
 

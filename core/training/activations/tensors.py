@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.formula import Source, Symbol, formula
+from core.formula import Source, Symbol, formula, read_sources
 from core.models.spec import TransformerSpec
 from core.models.symbols import VOCAB, count
+from core.rows import read_record, read_rows
 from core.sources import OWN_CONSTRUCTION
 from core.training.layout import LayerModule
 
@@ -239,29 +240,6 @@ DELTA_CHUNK = 64
 """Tokens of a chunk of the gated delta rule, whose keys' products with each other its kernel keeps
 [flash-linear-attention, fla/ops/gated_delta_rule/chunk.py]."""
 
-_TRANSFORMERS = Source(
-    "Hugging Face transformers 5.23, measured with torch.autograd.graph.saved_tensors_hooks",
-    "modeling_llama.py, modeling_gpt2.py, modeling_mixtral.py",
-    "https://github.com/huggingface/transformers",
-)
-_FLASH = Source("Dao 2023, FlashAttention-2", "section 3.1", "https://arxiv.org/abs/2307.08691")
-_LIGER = Source("Hsu et al. 2024, Liger Kernel", url="https://arxiv.org/abs/2410.10989")
-_DTENSOR = Source(
-    "PyTorch 2.13, torch.distributed.tensor.parallel, measured",
-    "SequenceParallel and PrepareModuleInput",
-    "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
-)
-_TORCHTITAN = Source(
-    "torchtitan of December 2024",
-    "train.py: “compiling loss function causes CUDA errors, turning off for now”",
-    "https://github.com/pytorch/torchtitan/blob/ba2469780/train.py",
-)
-_AUTOCAST = Source(
-    "PyTorch 2.13, torch.autocast on transformers 5.23 and native modules, measured with saved_tensors_hooks",
-    "one cast for each product that reads the fp32 residual stream",
-    "https://docs.pytorch.org/docs/stable/amp.html",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
@@ -282,6 +260,8 @@ class Implementation:
     grouped_experts: routed experts are PyTorch's grouped product, which autocast does not know.
     autocasts: under CUDA's autocast, which takes powers in fp32; that of a CPU does not.
     in_fp32: matrix products are in fp32 throughout.
+    sharded_by: who shards the states. DeepSpeed’s ZeRO-1 and 2 make one flat gradient of a shard in 16 bits and in fp32
+    as they update; FSDP keeps no second copy of weights on the host.
     """
 
     id: str
@@ -300,45 +280,12 @@ class Implementation:
     grouped_experts: bool = False
     autocasts: bool = False
     in_fp32: bool = False
+    sharded_by: Literal["", "DeepSpeed", "FSDP"] = ""
+    timed_loss: Loss | None = None
 
 
-MEGATRON_GPT = Implementation(
-    id="Megatron GPT",
-    flash=False,
-    written_out=False,
-    dropout=True,
-    sources=(MEGATRON_MEMORY.at("section 4"),),
-)
-HF_EAGER = Implementation(
-    id="Hugging Face eager",
-    flash=False,
-    written_out=True,
-    dropout=False,
-    sources=(_TRANSFORMERS, _AUTOCAST),
-)
-HF_SDPA = Implementation(
-    id="Hugging Face SDPA",
-    flash=True,
-    written_out=True,
-    dropout=False,
-    sources=(_TRANSFORMERS, _FLASH, _AUTOCAST),
-    grouped_experts=True,
-)
-FUSED = Implementation(
-    id="fused kernels",
-    flash=True,
-    written_out=False,
-    dropout=False,
-    sources=(_FLASH, _LIGER),
-    loss="fused",
-)
-FUSED_DTENSOR = replace(
-    FUSED,
-    id="fused kernels, DTensor",
-    sources=(*FUSED.sources, _DTENSOR, _TORCHTITAN),
-    gathered=4.0,
-    ring_gathers=True,
-    loss="separate",
+FUSED, HF_SDPA, HF_EAGER, MEGATRON_GPT, FUSED_DTENSOR = (
+    read_record(Implementation, row, sources=read_sources(row["sources"])) for row in read_rows("implementations")
 )
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.models.symbols import count
 from core.training.activations.stage import Amounts
 from core.training.device.inputs import in_parts
-from core.training.device.memory import DeviceMemory, Setup, parts_of
+from core.training.device.memory import Setup, parts_of
 from core.training.layout import Counts, Layout
 
 _COMMIT = "https://github.com/deepspeedai/DeepSpeed/blob/ea78ab6863441bdf40e352132d5f930cc9e2d7aa"
@@ -63,11 +62,11 @@ class HostMemory:
         return host_bytes.explain(**asdict(self))
 
 
-def node_bytes(layout: Layout, held: HostMemory, node_size: Counts) -> Any:
+def node_bytes(layout: Layout, held: HostMemory, node_size: Counts, *, buffers: float = BUFFERS) -> Any:
     """Bytes in the host's memory for the accelerators of a node, of what one has ``held`` there, with the buffers of
     what updates there."""
-    buffers = np.where(np.greater(layout.offload, 0), BUFFERS, 1.0)
-    size = np.minimum(layout.accelerators, node_size) * buffers * held.total
+    over = np.where(np.greater(layout.offload, 0), buffers, 1.0)
+    size = np.minimum(layout.accelerators, node_size) * over * held.total
     return size if np.ndim(size) else float(size)
 
 
@@ -76,8 +75,13 @@ def host_lacks(setup: Setup, node_size: Counts, host: Amounts) -> Any:
     unlimited = np.isnan(host)
     if np.all(unlimited):
         return -math.inf
-    size = node_bytes(setup.layout, host_memory(setup), node_size)
+    size = node_bytes(setup.layout, host_memory(setup), node_size, buffers=buffers_of(setup))
     return np.where(unlimited, -math.inf, size - np.multiply(host, 1 + 1e-9))
+
+
+def buffers_of(setup: Setup) -> float:
+    """What the host holds over the states that are offloaded: FSDP updates them where they lie, without buffers."""
+    return 1.0 if setup.implementation.sharded_by == "FSDP" else BUFFERS
 
 
 def host_memory(setup: Setup) -> HostMemory:
@@ -103,6 +107,8 @@ def host_memory(setup: Setup) -> HostMemory:
         zero = np.where(np.equal(setup.layout.zero, 1), 2, setup.layout.zero)
         shards = _first_stage(replace(kept, layout=replace(kept.layout, zero=zero)))["gradients"]
         gradients = offloads * shards * _FP32 / setup.policy.gradient_bytes
+    if setup.implementation.sharded_by == "FSDP":  # what it gathers is cast from the fp32 shard, the only copy
+        parameters = parameters * np.equal(state, 0)
     every = (state, gradients, parameters, activations)
     return HostMemory(*(part if np.ndim(part) else float(part) for part in every))
 
@@ -129,78 +135,3 @@ def _first_stage(setup: Setup) -> dict[str, Any]:
             # A part that is one number for all stages has no axis for them.
             out[name][piece] = value[0] if np.ndim(value) else value
     return {name: value.reshape(size) for name, value in out.items()}
-
-
-_TORCH = Source("PyTorch 2.11", "torch/optim/adam.py, _multi_tensor_adam", "https://github.com/pytorch/pytorch")
-_ZERO_2 = DEEPSPEED.at("runtime/zero/stage_1_and_2.py")
-_STATES = Symbol(r"M_\text{s}", "model states", "bytes")
-_WEIGHTS = Symbol(r"M_\text{w}", "weights in 16 bits", "bytes")
-_RUNTIME = Symbol(r"M_\text{rt}", "context and what the allocator cannot use", "bytes")
-_SHARDS = count("d", "ranks that share a state")
-
-
-@formula(
-    r"\v{states} + \frac{\v{state}}{2} + \v{runtime}",
-    result=Symbol(r"M_\text{all}", "memory while torch’s Adam updates all tensors at once", "bytes"),
-    symbols={
-        "states": _STATES,
-        "state": Symbol(r"M_\text{opt}", "its two moments", "bytes"),
-        "runtime": _RUNTIME,
-    },
-    sources=(_TORCH,),
-)
-def foreach_bytes(states: float, state: float, runtime: float) -> float:
-    """An update without ``fused=True`` on CUDA: the roots of all second moments stand beside all states."""
-    return states + state / 2 + runtime
-
-
-@formula(
-    r"\v{weights} \cdot \left(2 + \frac{1}{\v{shards}}\right) + \v{masters} + \v{runtime}",
-    result=Symbol(r"M_\text{init}", "memory while DeepSpeed takes a model over", "bytes"),
-    symbols={
-        "weights": _WEIGHTS,
-        "shards": _SHARDS,
-        "masters": Symbol(r"M_\text{m}", "a rank’s copy in fp32", "bytes"),
-        "runtime": _RUNTIME,
-    },
-    sources=(_ZERO_2,),
-)
-def setup_bytes(weights: float, shards: float, masters: float, runtime: float) -> float:
-    """ZeRO-1 or 2: the weights as they were and in one piece, a rank’s shard of them, and its copy in fp32; measured as
-    10 bytes a parameter on one rank."""
-    return weights * (2 + 1 / shards) + masters + runtime
-
-
-@formula(
-    r"\v{states} + \frac{3 \cdot \v{weights}}{\v{shards}} + \v{runtime}",
-    result=Symbol(r"M_\text{upd}", "memory while DeepSpeed updates", "bytes"),
-    symbols={"states": _STATES, "weights": _WEIGHTS, "shards": _SHARDS, "runtime": _RUNTIME},
-    sources=(_ZERO_2,),
-)
-def update_bytes(states: float, weights: float, shards: float, runtime: float) -> float:
-    """ZeRO-1 or 2: beside all states a rank’s shard of gradients in one piece, in 16 bits and in fp32; measured as 22
-    bytes a parameter on one rank."""
-    return states + 3 * weights / shards + runtime
-
-
-def foreach_update(memory: DeviceMemory) -> Explanation:
-    """How full an accelerator is while Adam updates all tensors at once."""
-    return foreach_bytes.explain(
-        states=float(memory.states), state=float(memory.optimizer_state), runtime=float(memory.runtime)
-    )
-
-
-def deepspeed_setup(memory: DeviceMemory, shards: float) -> Explanation:
-    """The same while DeepSpeed’s ZeRO-1 or 2 takes a model over."""
-    masters = float(memory.master_weights)
-    return setup_bytes.explain(
-        weights=float(memory.parameters), shards=shards, masters=masters, runtime=float(memory.runtime)
-    )
-
-
-def deepspeed_update(memory: DeviceMemory, shards: float) -> Explanation:
-    """The same while it updates."""
-    weights = float(memory.parameters)
-    return update_bytes.explain(
-        states=float(memory.states), weights=weights, shards=shards, runtime=float(memory.runtime)
-    )

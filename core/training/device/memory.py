@@ -143,6 +143,10 @@ _PIECE = 8_192
 _MANY = 65_536
 """The same where only the last few operations are on all points."""
 
+FLAT_GRADIENTS = 3.0
+"""Bytes of a shard's flat gradients, in 16 bits and in fp32, over those of its weights in 16 bits: measured as 22 bytes
+a parameter on one rank [DeepSpeed, stage_1_and_2.py, step]."""
+
 _DENSE: tuple[TensorClass, ...] = ("layers", "norms", "embedding", "head")
 
 
@@ -193,7 +197,8 @@ class StageParts:
     gathered: weights held unsharded.  made, casts: of weights, in forward, and those that backward begins with.
     waiting: whole gradients, until they are reduced.  buckets: gradients on their way while backward runs.  fresh:
     share of gradients, waiting ones too, whose memory is free until a step makes them.  second: gradient of a tied
-    embedding as the table of tokens, before it is added to that of the head.
+    embedding as the table of tokens, before it is added to that of the head.  flat: of a rank's shard of gradients, in
+    one piece, while DeepSpeed updates.
     """
 
     parameters: Any
@@ -209,6 +214,7 @@ class StageParts:
     fresh: Any
     second: Any
     stage: Any
+    flat: Any = 0.0
 
     @property
     def one(self) -> Any:
@@ -226,7 +232,8 @@ class StageParts:
 
     @property
     def fullest(self) -> DeviceMemory:
-        """The fuller of two moments: where backward begins, and where a first micro-batch has left its gradients.
+        """The fullest of three moments: where backward begins, where a first micro-batch has left its gradients, and
+        where DeepSpeed updates.
 
         Between them gradients grow as activations go, at one rate. A step with one micro-batch has none left in flight
         at the second moment, which is then the end of backward. Without the runtime's part.
@@ -244,7 +251,7 @@ class StageParts:
             casts, value = np.where(over, 0.0, casts), self.fresh * (self.gradients + self.waiting)
             early = before + flying + held > after + left + casts + value
         new = early * self.fresh
-        return DeviceMemory(
+        memory = DeviceMemory(
             parameters=self.parameters,
             gradients=self.gradients * (1 - new),
             master_weights=self.master_weights,
@@ -256,6 +263,10 @@ class StageParts:
             stage=self.stage,
             later=self.gradients * new,
         )
+        if not np.any(self.flat):
+            return memory
+        more = np.maximum(0.0, memory.states + self.flat - memory.tensors) * (self.flat > 0)
+        return replace(memory, buckets=memory.buckets + more)
 
 
 def width_of(policy: PrecisionPolicy) -> int:
@@ -379,10 +390,16 @@ def parts_of(
     made, casts = cast_bytes(rank, degrees, states.cast, stages.layers, experts=not step.implementation.grouped_experts)
     pooled, layers = has_pool(degrees), (stages.layers - stages.moe_layers, stages.moe_layers)
     tied = spec.tied_head * (degrees.zero < 2) * (degrees.pipeline == 1)
+    masters, flat = part("master"), 0.0
+    if step.implementation.sharded_by == "DeepSpeed":
+        updates = (degrees.zero > 0) & (degrees.zero < 3) & (degrees.offload == 0)
+        each = states.of["layers"].parameters
+        own = sharded_bytes(dense, shards, rank.experts, expert_shards, each)
+        flat = np.where(updates & (masters > 0), FLAT_GRADIENTS * own, 0.0)
     return StageParts(
         parameters=part("parameters"),
         gradients=part("gradients"),
-        master_weights=part("master"),
+        master_weights=masters,
         optimizer_state=part("optimizer"),
         activations=stage_activation_bytes(spec, degrees, step, stage=stages.index, layers=layers),
         gathered=gathered + states.one_gradient,
@@ -393,4 +410,5 @@ def parts_of(
         fresh=states.fresh * (1 - pooled),
         second=tied * rank.embedding * (gradient * states.fresh),
         stage=stages.index,
+        flat=flat,
     )

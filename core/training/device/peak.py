@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -60,26 +61,13 @@ def most_layers(setup: Setup) -> int:
     """Layers of the deepest model of such layers that fits the layout; 0 where not even the fewest do."""
     chunks = int(setup.layout.pipeline * setup.layout.interleave)  # embedding and head fill two of them
 
-    def fits(layers: int) -> bool:
+    def exceeds(layers: int) -> bool:
         with suppress(LayoutError, SpecError):
-            return replace(setup, spec=_deepened(setup.spec, layers)).fits
-        return False
+            return not replace(setup, spec=_deepened(setup.spec, layers)).fits
+        return True
 
-    return _largest_of(fits, max(int(setup.layout.pipeline), chunks - 2), limit("model_layers"))
-
-
-def _largest_of(fits: Callable[[int], bool], least: int, most: int) -> int:
-    """The largest number from ``least`` to ``most`` that fits, found by doubling and halving; 0 where none does."""
-    if not fits(least):
-        return 0
-    low = least
-    while 2 * low <= most and fits(2 * low):
-        low *= 2
-    high = min(2 * low, most + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    depths = range(max(int(setup.layout.pipeline), chunks - 2), limit("model_layers") + 1)
+    return next(reversed(depths[: bisect_left(depths, True, key=exceeds)]), 0)
 
 
 def _deepened(spec: TransformerSpec, layers: int) -> TransformerSpec:
@@ -189,6 +177,7 @@ def through_one_step(setup: Setup) -> StepCurve:
         values * size(parts.gathered)
         + running * (np.minimum(flown, 1.0) * casts + gradient_share * size(parts.waiting))
         + (back & ~at_loss) * buckets
+        + (at == "optimizer") * size(parts.flat)
     )
     return StepCurve(tuple(phases), bytes_by_class, layers, flying)
 

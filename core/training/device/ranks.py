@@ -157,25 +157,11 @@ def stages_of(spec: TransformerSpec, degrees: Degrees, which: Sequence[StageName
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """Parameters of one tensor-parallel rank by what they belong to: one layer, or one end of the model."""
+Pieces: TypeAlias = Mapping[str, Any]
+"""Parameters of one tensor-parallel rank by what they belong to (`_place`): one layer, or one end of the model."""
 
-    every: Any
-    dense: Any
-    mixed: Any
-    norms: Any
-    dense_norms: Any
-    mixed_norms: Any
-    experts: Any
-    embedding: Any
-    head: Any
-    projection: Any
-    first_norms: Any
-    last_norms: Any
-    predicted: Any
-    predicted_experts: Any
-    untied_prediction: Any
+_PLACES = ("layer", "dense", "moe", "mtp", "embedding", "head head", "head vector", "head matrix")
+_NORMS = ("layer norms", "dense norms", "moe norms", "embedding norms", "head norms")
 
 
 def _place(op: Op, weight: Weight) -> str:
@@ -236,42 +222,33 @@ def pieces_of(spec: TransformerSpec, degrees: Degrees) -> Pieces:
         experts = expert_rank_parameters.over(
             divided=divided, whole=whole, expert=degrees.expert, expert_split=degrees.expert_split
         )
-    predicted = held("mtp")
-    table, bias, tied = held("head head"), held("head vector"), float(spec.tied_head)
-    return Pieces(
-        every=held("layer"),
-        dense=held("dense"),
-        mixed=held("moe"),
-        norms=held("layer norms"),
-        dense_norms=held("dense norms"),
-        mixed_norms=held("moe norms"),
-        experts=experts,
-        embedding=held("embedding"),
-        head=table * pick(degrees.pipeline > 1, 1.0, 1.0 - tied) + bias + held("head matrix"),
-        projection=table + bias,
-        first_norms=held("embedding norms"),
-        last_norms=held("head norms"),
-        predicted=predicted,
-        predicted_experts=spec.mtp_modules * experts,
-        untied_prediction=(1.0 - tied) * (spec.mtp_modules > 0),
-    )
+    found = {place: held(place) for place in (*_PLACES, *_NORMS)}
+    projection, tied = found["head head"] + found["head vector"], float(spec.tied_head)
+    own = found["head head"] * pick(degrees.pipeline > 1, 1.0, 1.0 - tied)
+    return found | {
+        "experts": experts,
+        "head": own + found["head vector"] + found["head matrix"],
+        "projection": projection,
+        "mtp experts": spec.mtp_modules * experts,
+        "mtp embedding": (1.0 - tied) * (spec.mtp_modules > 0),
+    }
 
 
-def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
+def rank_parameters(held: Pieces, stage: Stage) -> RankParameters:
     """Parameters of one rank of ``stage``. Multi-token prediction lies on the last one, with the embedding it needs."""
     moe, last = stage.moe_layers, stage.last
     dense = stage.layers - moe
     network = np.maximum(
-        (pieces.dense + pieces.dense_norms) * (dense > 0), (pieces.mixed + pieces.mixed_norms) * (moe > 0)
+        (held["dense"] + held["dense norms"]) * (dense > 0), (held["moe"] + held["moe norms"]) * (moe > 0)
     )
-    norms = stage.layers * pieces.norms + dense * pieces.dense_norms + moe * pieces.mixed_norms
+    norms = stage.layers * held["layer norms"] + dense * held["dense norms"] + moe * held["moe norms"]
     return RankParameters(
-        layers=stage.layers * pieces.every + dense * pieces.dense + moe * pieces.mixed + last * pieces.predicted,
-        norms=norms + stage.first * pieces.first_norms + last * pieces.last_norms,
-        experts=moe * pieces.experts + last * pieces.predicted_experts,
-        embedding=pieces.embedding * np.maximum(stage.first, last * pieces.untied_prediction),
-        head=last * pieces.head,
-        unit=pieces.every + pieces.norms + network,
-        unit_experts=pieces.experts * (moe > 0),
-        projection=last * pieces.projection,
+        layers=stage.layers * held["layer"] + dense * held["dense"] + moe * held["moe"] + last * held["mtp"],
+        norms=norms + stage.first * held["embedding norms"] + last * held["head norms"],
+        experts=moe * held["experts"] + last * held["mtp experts"],
+        embedding=held["embedding"] * np.maximum(stage.first, last * held["mtp embedding"]),
+        head=last * held["head"],
+        unit=held["layer"] + held["layer norms"] + network,
+        unit_experts=held["experts"] * (moe > 0),
+        projection=last * held["projection"],
     )

@@ -265,19 +265,19 @@ class StepCost:
 
 
 _REDONE: Mapping[LayerModule, Callable[[FlopPart], bool]] = {
-    LayerModule.CORE: lambda part: part.square and part.group == "attention",
-    LayerModule.UP_PROJECTION: lambda part: part.id in ("queries", "keys_values"),
-    LayerModule.NETWORK: lambda part: part.group == "feed-forward",
-    LayerModule.MIXTURE: lambda part: part.group == "experts",
+    LayerModule.CORE_ATTN: lambda part: part.square and part.group == "attention",
+    LayerModule.MLA_UP_PROJ: lambda part: part.id in ("queries", "keys_values"),
+    LayerModule.MLP: lambda part: part.group == "feed-forward",
+    LayerModule.MOE: lambda part: part.group == "experts",
 }
 """Module → the products that are done again with it; those of the others are on single elements."""
 
 
 def flop_redone(spec: TransformerSpec, how: Implementation, layout: Layout, seq_len: int) -> Any:
     """FLOPs of products that backward does again, per token: whole layers, every second product, or modules."""
-    counted, way = flops_per_token(spec, seq_len, recompute="full"), way_of(layout.recompute)
+    counted, way = flops_per_token(spec, seq_len), way_of(layout.recompute)
     modules = modules_of(layout.recompute, flash=how.flash)
-    redone = (way == Recompute.FULL) * counted.recomputed
+    redone = (way == Recompute.FULL) * counted.in_layers
     squares = 0.0 if how.flash else counted.squares
     redone = redone + (way == Recompute.PER_OPERATION) * (flop_again(spec) + squares)
     for module, inside in _REDONE.items():

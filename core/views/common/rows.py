@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.messages import Message, message
@@ -70,38 +70,14 @@ class Row:
         return write(self.pessimistic, digits), write(self.value, digits), write(self.optimistic, digits)
 
 
-_COMPARED: Mapping[str, str] = {
-    "days": "row.days",
-    "steps_days": "row.steps_time",
-    "dollars": "row.dollars",
-    "accelerators": "row.accelerators",
-    "tokens": "row.tokens",
-    "parameters": "row.parameters",
-    "mfu": "row.mfu",
-    "memory_bytes": "row.memory_bytes",
-    "usable_bytes": "row.usable_bytes",
-    "watt_hours": "row.watt_hours",
-    "peak_watts": "row.peak_watts",
-}
-"""Keys of the rows that plans are compared by, and kept with them → their labels."""
-
-
 def row_label(key: str) -> Message:
     """Return the label of a row by its key, of those that plans are compared by."""
-    return message(_COMPARED[key])
-
-
-_KNOWN = {
-    "verified": "common.known.verified",
-    "recalled": "common.known.recalled",
-    "quoted": "common.known.quoted",
-    "assumed": "common.known.assumed",
-}
+    return message(f"row.{'steps_time' if key == 'steps_days' else key}")
 
 
 def known(confidence: str) -> Message:
     """Return how a figure of the catalogs is known."""
-    return message(_KNOWN[confidence])
+    return message(f"common.known.{confidence}")
 
 
 def cited(source: str, confidence: str) -> Message:

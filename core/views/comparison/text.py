@@ -285,7 +285,7 @@ def _layout(plan: ComparedPlan) -> Cell:
 def limit_rows(plans: Sequence[ComparedPlan]) -> list[CellRow]:
     """Return each limit that any plan has, met or missed by every plan."""
     rows: list[CellRow] = []
-    for limited in text_limits.NAMES:
+    for limited in text_limits.KINDS:
         found = [next((check for check in plan.limits if check.id == limited), None) for plan in plans]
         if any(found):
             cells = [_limit_cell(plan, check) for plan, check in zip(plans, found, strict=True)]

@@ -24,6 +24,16 @@ def memory_rows(h: MemoryEstimate) -> list[Row]:
     states = float(h.device_memory.states - h.device_memory.later)
     rows = [
         *finetuning_rows(h),
+        *(
+            Row(
+                f"memory_{name}",
+                pick_message(f"memory.reading.{name}"),
+                size,
+                "bytes_binary",
+                note=pick_message(f"memory.reading.{name}_note"),
+            )
+            for name, size in h.readings.items()
+        ),
         Row("model_states", message("memory.row.states"), states, "bytes_binary", note=_states_note(h)),
         Row("usable_bytes", message("row.usable_bytes"), h.usable, "bytes_binary", note=capacity_note(h)),
         *_host_rows(h),
@@ -59,20 +69,14 @@ def capacity_note(h: MemoryEstimate) -> Message:
     device, display = h.plan.device, h.plan.runtime_options.display
     usable = _USABLE.match(device.memory_note)
     above = usable is not None and float(usable[1]) * 1e9 < device.memory_bytes
+    origin = "driver" if not math.isnan(device.reported_mib) else "usable" if above else "sheet"
     source = pick_message(
-        _CAPACITIES["driver" if not math.isnan(device.reported_mib) else "usable" if above else "sheet"],
+        f"memory.row.capacity_{origin}",
         mib=device.reported_mib,
         sheet=device.sheet_bytes,
         usable=1e9 * float(usable[1]) if usable else math.nan,
     )
     return message("memory.row.capacity_display", source=source, display=display) if display else source
-
-
-_CAPACITIES = {
-    "driver": "memory.row.capacity_driver",
-    "usable": "memory.row.capacity_usable",
-    "sheet": "memory.row.capacity_sheet",
-}
 
 
 def _checkpoint_note(h: MemoryEstimate) -> Message:
@@ -94,7 +98,12 @@ def _host_rows(h: MemoryEstimate) -> list[Row]:
     }
     parts = [message(key, size=float(size)) for key, size in sizes.items() if size]
     if h.layout.offload:
-        note = message("memory.row.host_node", parts=parts, node=h.on_host)
+        fsdp = h.plan.software == "FSDP2, compiled"
+        note = (
+            message("memory.row.host_fsdp", parts=parts, node=h.on_host)
+            if fsdp
+            else message("memory.row.host_node", parts=parts, node=h.on_host, fsdp=h.on_host_with_fsdp)
+        )
     elif h.plan.runtime_options.paged:
         note = message("memory.row.host_paged", parts=parts)
     else:

@@ -135,7 +135,7 @@ def mfu_text(a: PlanEstimate) -> Message:
     if a.plan.expects_mfu:
         basis = "custom" if a.plan.own_runs else "new" if a.terms.new_hardware else "published"
         basis = basis if a.terms.has_step_estimate else "matmul"
-        return message(_PREDICTED[basis], mfu=m.mfu, steps=m.steps_mfu, efficiency=m.mfu / m.steps_mfu)
+        return message(f"plan.mfu.predicted.{basis}", mfu=m.mfu, steps=m.steps_mfu, efficiency=m.mfu / m.steps_mfu)
     if a.plan.mfu_is_of_steps:
         return message("plan.mfu.steady", steps=m.steps_mfu, mfu=m.mfu, layout=layout)
     efficiency = m.mfu / layout
@@ -151,12 +151,6 @@ def mfu_text(a: PlanEstimate) -> Message:
     )
 
 
-_PREDICTED = {
-    "published": "plan.mfu.predicted",
-    "new": "plan.mfu.predicted_new",
-    "custom": "plan.mfu.predicted_custom",
-    "matmul": "plan.mfu.predicted_matmul",
-}
 _REACHED = {False: "plan.mfu.entered", True: "plan.mfu.required"}
 _UNREACHED = {False: "plan.mfu.entered_unreached", True: "plan.mfu.required_unreached"}
 """Whether the MFU is solved for → the message."""
@@ -381,20 +375,8 @@ def cautions(a: PlanEstimate) -> list[Message]:
 
 
 def _beyond(row: Beyond) -> Message:
-    return pick_message(
-        _BEYOND[row.kind], value=row.value, most=row.most, model=row.model, device=row.accelerator, width=row.width
-    )
-
-
-_BEYOND = {
-    "accelerators": "plan.notice.accelerators",
-    "parameters": "plan.notice.parameters",
-    "tokens": "plan.notice.tokens",
-    "no run": "plan.notice.no_run",
-    "pcie": "plan.notice.pcie",
-    "no rate": "plan.notice.no_rate",
-    "width": "plan.notice.width_proxy",
-}
+    key, device = f"plan.beyond.{row.kind.replace(' ', '_')}", row.accelerator
+    return pick_message(key, value=row.value, most=row.most, model=row.model, device=device, width=row.width)
 
 
 # ------------------------------------------------------------------------------ what was entered for an accelerator

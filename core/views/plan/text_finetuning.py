@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from core.formula import Explanation
 from core.messages import Message, message, pick_message
-from core.planning.fine_tuning import PRINTED, PRINTED_NF4, Fitting, fine_tuning_time, trained_parameters
+from core.planning.fine_tuning import PRINTED, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
-from core.step_time.running import EAGER
-from core.training.device.host import deepspeed_setup, deepspeed_update, foreach_update
-from core.training.layout import degrees_of
 from core.views.common.rows import Row
 from core.wording import format_value
 
@@ -47,16 +43,14 @@ def finetuning_rows(h: MemoryEstimate) -> list[Row]:
             )
         )
     if ends := measured_peaks(h):
-        nf4 = message("memory.row.measured_peak_nf4") if _is_nf4(h) else ""
-        label = message("memory.row.measured_peak")
-        rows.append(Row("measured_peak", label, format_value(ends, "GiB"), note=nf4))
+        rows.append(Row("measured_peak", message("memory.row.measured_peak"), format_value(ends, "GiB")))
     return [*rows, *_time_rows(h)]
 
 
 def _trained_note(h: MemoryEstimate, share: float) -> Message:
     t = h.plan.trained
     return pick_message(
-        _TRAINED[t.method],
+        f"memory.trained.{t.method.replace(' ', '_')}",
         share=share,
         rank=float(t.rank),
         targets=t.targets,
@@ -64,13 +58,6 @@ def _trained_note(h: MemoryEstimate, share: float) -> Message:
         names=t.names,
         frozen=t.frozen,
     )
-
-
-_TRAINED = {
-    "adapters": "memory.row.trained_adapters",
-    "last layers": "memory.row.trained_last",
-    "named tensors": "memory.row.trained_named",
-}
 
 
 def _time_rows(h: MemoryEstimate) -> list[Row]:
@@ -91,16 +78,11 @@ def _time_rows(h: MemoryEstimate) -> list[Row]:
     return rows
 
 
-def _is_nf4(h: MemoryEstimate) -> bool:
-    return h.plan.trained.adapters and h.plan.trained.frozen.startswith("nf4")
-
-
 def measured_peaks(h: MemoryEstimate) -> tuple[float, float] | None:
     """Return the 80% range of measured peaks of similar runs in bytes; None if none was published."""
     if h.plan.device.vendor == "Apple":
         return None
-    low, high = PRINTED_NF4 if _is_nf4(h) else PRINTED
-    return low * h.total, high * h.total
+    return PRINTED[0] * h.total, PRINTED[1] * h.total
 
 
 def fitting_label(one: Fitting) -> Message:
@@ -114,7 +96,7 @@ def fitting_label(one: Fitting) -> Message:
 def measured_over_notice(h: MemoryEstimate) -> Iterator[Message]:
     """Yield that a plan that fits may not, by the measured peaks of such runs."""
     ends = measured_peaks(h)
-    if ends and tunes(h) and h.fits == "fits" and not _is_nf4(h) and ends[1] > h.usable:
+    if ends and tunes(h) and h.fits == "fits" and ends[1] > h.usable:
         yield message("memory.notice.measured_over", high=ends[1], capacity=h.usable)
 
 
@@ -123,41 +105,6 @@ def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
     t = h.plan.trained
     if t.everything and t.storage.quantised:
         yield message("memory.notice.all_trained", frozen=t.frozen)
-
-
-_COPIES = {
-    "setup": "memory.notice.deepspeed_setup",
-    "update": "memory.notice.deepspeed_update",
-    "foreach": "memory.notice.foreach",
-}
-
-
-def copies_notice(h: MemoryEstimate) -> Iterator[Message]:
-    """Yield what needs more memory than any moment of the step: DeepSpeed's copies, or an update of all tensors."""
-    found = _copies(h)
-    if not found or math.isnan(h.usable):
-        return
-    what, peak = max(((what, step.value) for what, step in found.items()), key=lambda item: item[1])
-    yield pick_message(_COPIES[what], peak=peak, capacity=h.usable, optimizer=h.optimizer.name)
-
-
-def explain_copies(h: MemoryEstimate) -> tuple[Explanation, ...]:
-    """Return how that comes about; nothing if nothing is fuller than the step."""
-    return tuple(_copies(h).values())
-
-
-def _copies(h: MemoryEstimate) -> dict[str, Explanation]:
-    how, memory, layout = h.plan.runtime_options, h.device_memory, h.layout
-    if how.in_backward or how.paged or layout.offload or h.plan.software != EAGER.id:
-        return {}
-    found: dict[str, Explanation] = {}
-    if int(layout.zero) in (1, 2):
-        shards = float(degrees_of(layout).shards)
-        if memory.master_weights:
-            found = {"setup": deepspeed_setup(memory, shards), "update": deepspeed_update(memory, shards)}
-    elif h.optimizer.name in ("Adam", "AdamW"):
-        found = {"foreach": foreach_update(memory)}
-    return {what: step for what, step in found.items() if step.value > h.total}
 
 
 # ------------------------------------------------------------------------------ launch settings

@@ -13,16 +13,7 @@ from core.planning.plan_limits import SURE, Check, Limited, LimitReport, WayToMe
 from core.training.layout import LayoutError
 from core.wording import Amount, format_value
 
-NAMES: dict[Limited, str] = {
-    "deadline": "deadline",
-    "money": "budget",
-    "power": "power",
-    "host": "host",
-    "memory": "headroom",
-}
-"""What is limited → its name in ids of messages."""
-
-_KINDS: dict[Limited, str] = {"deadline": "days", "money": "dollars", "power": "W", "host": "GiB", "memory": "GiB"}
+KINDS: dict[Limited, str] = {"deadline": "days", "money": "dollars", "power": "W", "host": "GiB", "memory": "GiB"}
 """What is limited → the format of its values."""
 
 
@@ -33,12 +24,12 @@ def limit_checks(a: PlanEstimate) -> tuple[Check, ...]:
 
 def limit_name(limited: Limited) -> Message:
     """Return the name of a limit as a label."""
-    return message(f"limits.name.{NAMES[limited]}")
+    return message(f"limits.name.{limited}")
 
 
 def limit_in_sentence(limited: Limited) -> Message:
     """Return the name of a limit in a sentence."""
-    return message(f"limits.the.{NAMES[limited]}")
+    return message(f"limits.the.{limited}")
 
 
 def _the(checks: Sequence[Check]) -> list[Message]:
@@ -46,7 +37,7 @@ def _the(checks: Sequence[Check]) -> list[Message]:
 
 
 def _amount(check: Check, value: float) -> Amount:
-    return Amount(value, _KINDS[check.id])
+    return Amount(value, KINDS[check.id])
 
 
 def _by(check: Check) -> Amount:

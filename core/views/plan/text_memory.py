@@ -15,7 +15,7 @@ from core.training.device.inputs import explain_largest, kept_each
 from core.training.layout import Layout, LayoutError
 from core.training.trained import TrainedError
 from core.units import format_bytes, format_count
-from core.views.plan.text_finetuning import all_trained_notice, copies_notice, measured_over_notice
+from core.views.plan.text_finetuning import all_trained_notice, measured_over_notice
 from core.views.plan.text_recomputed import recomputed
 
 
@@ -75,6 +75,13 @@ def counted(h: MemoryEstimate) -> Message:
         layout=laid_out(h.layout),
         micro_batch=float(h.layout.micro_batch),
         recompute=recomputed(int(h.layout.recompute), h.step.implementation.flash),
+    )
+
+
+def reading_text(h: MemoryEstimate, reading: str) -> Message:
+    """Return the peak as one program shows it. reading: a key of `MemoryEstimate.readings`."""
+    return message(
+        "memory.reading.line", size=h.readings[reading], shown=pick_message(f"memory.reading.{reading}_note")
     )
 
 
@@ -158,7 +165,6 @@ def _peak_notice(h: MemoryEstimate) -> Iterator[Message]:
 
 _NOTICES = (
     measured_over_notice,
-    copies_notice,
     all_trained_notice,
     _units_notice,
     _fp32_notices,

@@ -191,7 +191,7 @@ def step_rows(item: PlanEstimate) -> tuple[Row, ...]:
 
     return (
         row(message("row.layout"), layout_label(layout), "number", step_text(item)),
-        *(row(message(_DEGREES[field]), float(getattr(layout, field))) for field in _DEGREES),
+        *(row(message(f"row.{field}"), float(getattr(layout, field))) for field in _DEGREES),
         row(message("row.batch"), float(item.request.batch)),
         Row("step_seconds", message("row.step_seconds"), result.seconds, "seconds", high, low, step_note),
         row(message("row.step_mfu"), item.step_values["step_mfu"], "ratio", by),
@@ -199,18 +199,8 @@ def step_rows(item: PlanEstimate) -> tuple[Row, ...]:
     )
 
 
-_DEGREES = {
-    "tensor": "row.tensor",
-    "pipeline": "row.pipeline",
-    "interleave": "row.interleave",
-    "context": "row.context",
-    "expert": "row.expert",
-    "data": "row.data",
-    "micro_batch": "row.micro_batch",
-    "micro_batches": "row.micro_batches",
-    "zero": "row.zero",
-}
-"""A field of a layout → its label."""
+_DEGREES = ["tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches", "zero"]
+"""Fields of a layout that have a row."""
 
 
 def _memory_rows(a: PlanEstimate) -> tuple[Row, ...]:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.messages import Message, message, pick_message
-from core.models.spec import TransformerSpec
 from core.planning.measured import rates_origin
 from core.planning.plan import Plan
 from core.sources import DEEPSEEK_V3
-from core.step_time.layer_kinds import LayerKind
 from core.step_time.layer_roofline import LayerOperation, matmul_share
 from core.units import format_duration, format_quantity, significant
 from core.views.common.table import Table, table_of
@@ -38,12 +36,12 @@ def rows_of(result: Sequence[LayerOperation]) -> list[RooflineRow]:
     phase."""
     merged: dict[str, RooflineRow] = {}
     for o in result:
-        before = merged.get(o.id)
-        merged[o.id] = RooflineRow(
+        before = merged.get(o.row)
+        merged[o.row] = RooflineRow(
             o.name,
             o.kind == "matmul",
             float(o.flop) + (before.flop if before else 0.0),
-            float(o.placed.seconds) + (before.seconds if before else 0.0),
+            float(o.seconds) + (before.seconds if before else 0.0),
             before.intensity if before else float(o.placed.intensity),
             before.bound if before else o.placed.bound,
             "model" if not o.in_layer else "step" if o.phase == "update" else "layer",
@@ -74,11 +72,6 @@ def operation_table(result: Sequence[LayerOperation]) -> Table:
 
 _ONCE = {"step": "roofline.table.per_step", "model": "roofline.table.per_model"}
 """In place of a share, for what is done beside the layer."""
-
-
-def not_modeled(spec: TransformerSpec) -> Message:
-    """Return why there is no roofline of a layer of ``spec``."""
-    return message("roofline.not_modeled", part=str(spec.unlisted))
 
 
 def layer_text(result: Sequence[LayerOperation], device: str, tokens: int) -> list[Message]:
@@ -116,32 +109,9 @@ def method_notes() -> tuple[Message, Message]:
     return message("roofline.bytes"), message("roofline.time")
 
 
-def _layers(kinds: Sequence[LayerKind]) -> float:
-    return float(sum(kind.layers for kind in kinds))
-
-
-def layer_caption(model: str, kind: LayerKind, kinds: Sequence[LayerKind]) -> Message:
-    """Return the caption of the table of operations: the model, and what sets a kind of layer apart."""
-    named: list[Message] = []
-    layers = _layers(kinds)
-    if kind.window or any(other.window for other in kinds):
-        having = _layers([other for other in kinds if other.window == kind.window])
-        way = "roofline.kind.window" if kind.window else "roofline.kind.full"
-        named.append(pick_message(way, window=float(kind.window), having=having, layers=layers))
-    if len({other.mixture for other in kinds}) > 1:
-        having = _layers([other for other in kinds if other.mixture == kind.mixture])
-        ffn = "roofline.kind.mixture" if kind.mixture else "roofline.kind.dense"
-        named.append(message(ffn, having=having, layers=layers))
-    if sum((k.window, k.mixture) == (kind.window, kind.mixture) for k in kinds) > 1:
-        named.append(message("roofline.kind.sizes", having=float(kind.layers), layers=layers))
-    if not named:
-        return message("roofline.table.caption", model=model)
-    return message("roofline.table.caption_kind", model=model, kind=named)
-
-
 def attention_seconds(result: Sequence[LayerOperation]) -> float:
     """Return the time at best of the attention matmuls and the softmax between them, forward and backward."""
-    return sum(float(o.placed.seconds) for o in result if o.id in _ATTENTION)
+    return sum(float(o.seconds) for o in result if o.row in _ATTENTION)
 
 
 def fused_text(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> Message:

@@ -8,25 +8,18 @@ from dataclasses import replace
 
 from core.hardware.operations import Placed
 from core.messages import Message, message, messages, pick_message
-from core.models.catalog import CATALOG
-from core.serving.cache import CACHE_TYPES, TRANSFORMERS, cache_of, kind_of
+from core.serving.cache import CACHE_TYPES, TRANSFORMERS, cache_of
+from core.serving.engine import MTP_FAMILIES, overhead
 from core.serving.serving import LONGEST, Serving
 from core.serving.weights import WEIGHT_TYPES, weights_of
 from core.units import format_bytes, format_count, format_duration, format_exact
 from core.views.plan.text_memory import where_text
-
-_KINDS = (
-    "Llama 2 7B",
-    "Llama 3.1 8B",
-    "Falcon 7B",
-    "Gemma 3 12B text decoder",
-    "DeepSeek-V3",
-    "Nemotron 3 Nano 30B-A3B",
-)
-"""A model of the catalog for each kind of attention."""
+from core.wording import span
 
 Rows = tuple[Sequence[Message], list[tuple[str, ...]], int | None]
 """Headings, rows, and the place of the row in force."""
+
+_MONTH_HOURS = 365.25 * 24 / 12
 
 
 def _gib(value: float) -> str:
@@ -37,30 +30,40 @@ def _time(work: Placed) -> str:
     return format_duration(float(work.seconds), 3)
 
 
-def fitting_text(s: Serving, name: str) -> list[Message]:
-    """Return how many users fit with the weights of the model ``name``, and whether those that were entered do."""
+def fitting_text(s: Serving, name: str) -> Message:
+    """Return how many users fit on one copy of the model ``name``."""
     fit = s.users_that_fit
     kind = "unknown" if math.isnan(s.room) else "over" if s.room < 0 else "no_user" if fit < 1 else "users"
-    said = pick_message(
+    return pick_message(
         f"serving.fits.{kind}",
         model=name,
         format=s.weights.kind.name,
         where=where_text(s.tensor, s.device.name),
-        weights=s.weights.held,
-        engine=s.share * s.device.memory_bytes,
+        weights=s.held,
+        engine=s.engine.utilization * s.memory,
         context=float(s.context),
         left=s.room,
-        user=s.user_bytes,
+        user=s.blocks.request * s.blocks.block,
         fit=fit,
     )
-    if fit >= 1 and s.users > fit:
-        return [said, message("serving.fits.entered_over", users=float(s.users))]
-    return [said]
+
+
+def fleet_text(s: Serving, price: tuple[float, float]) -> list[Message]:
+    """Return the accelerators that all users need and what they cost a month. price: dollars an hour of one."""
+    if not s.users_that_fit >= 1:
+        return []
+    said = message(
+        "serving.fleet", users=float(s.users), where=where_text(s.cards, s.device.name), copies=float(s.copies)
+    )
+    if math.isnan(price[1]):
+        return [said]
+    month = (price[0] * s.cards * _MONTH_HOURS, price[1] * s.cards * _MONTH_HOURS)
+    return [said, message("serving.fleet.cost", month=month, price=price)]
 
 
 def times_text(s: Serving) -> Message:
     """Return the minimum time of a token for the users that were entered, and of a prompt."""
-    token, prompt = s.decode(s.users), float(s.prefill(s.context).seconds)
+    token, prompt = s.decode(s.busiest), float(s.prefill(s.context).seconds)
     seconds = float(token.seconds)
     if math.isnan(seconds) or math.isnan(prompt):
         return message("serving.times.unknown", device=s.device.name)
@@ -72,6 +75,19 @@ def times_text(s: Serving) -> Message:
         context=float(s.context),
         prompt=prompt,
     )
+
+
+def contradictions(s: Serving, family: str) -> list[Message]:
+    """Return settings that contradict each other, each with the label of its field. family: of the model."""
+    tokens, requests, found = s.engine.tokens, s.engine.requests or 0, list[Message]()
+    most = s.engine.passes(s.device)[0]
+    if tokens and tokens > s.context:
+        found.append(message("serving.error.tokens", tokens=float(tokens), context=float(s.context)))
+    if requests > most:
+        found.append(message("serving.error.requests", requests=float(requests), tokens=float(most)))
+    if s.engine.draft == "MTP" and not s.spec.mtp_modules and not family.startswith(MTP_FAMILIES):
+        found.append(message("serving.error.draft"))
+    return found
 
 
 def notices(s: Serving, most_seen: int | None, *, adapters: bool = False) -> list[Message]:
@@ -89,8 +105,6 @@ def notices(s: Serving, most_seen: int | None, *, adapters: bool = False) -> lis
     if s.products != s.weights.kind.products:
         wanted = s.weights.kind.products
         lines.append(message("serving.notice.peak", device=s.device.name, wanted=wanted, used=s.products))
-    tokens = float(s.pass_tokens)
-    lines.append(message("serving.notice.engine", share=s.share, tokens=tokens, workspace=s.workspace))
     return [*lines, *([message("serving.notice.adapters")] if adapters else [])]
 
 
@@ -115,7 +129,7 @@ def cache_rows(s: Serving) -> Rows:
         (
             row.stored.name,
             _gib(row.cache.per_token),
-            _gib(row.user_bytes),
+            _gib(row.blocks.request * row.blocks.block),
             _fit(row),
             _longest(row),
             _time(row.decode(row.users_that_fit)) if row.users_that_fit >= 1 else "–",
@@ -136,7 +150,7 @@ def weight_rows(s: Serving) -> Rows:
         rows.append(
             (
                 kind.name,
-                _gib(row.weights.held),
+                _gib(row.held),
                 message("serving.cell.over") if row.room < 0 else _gib(row.room),
                 _fit(row),
                 _time(row.decode(1)),
@@ -147,13 +161,29 @@ def weight_rows(s: Serving) -> Rows:
     return headings, rows, list(WEIGHT_TYPES).index(s.weights.kind.name)
 
 
-def kind_rows(s: Serving) -> Rows:
-    """Return a model for each kind of attention, on one accelerator, with the cache's format and context in force."""
-    headings = messages("serving.table", "model kind per_token fixed per_user")
-    rows: list[tuple[str, ...]] = []
-    for name in _KINDS:
-        spec = CATALOG[name].spec
-        cache = cache_of(spec, s.stored)
-        fixed = _gib(cache.fixed) if cache.fixed else "–"
-        rows.append((name, kind_of(spec), _gib(cache.per_token), fixed, _gib(float(cache.bytes(s.context)))))
-    return headings, rows, None
+def engine_rows(s: Serving) -> Rows:
+    """Return the memory of one accelerator as vLLM counts it, and what vLLM and SGLang print, with their ranges."""
+    outside, room, blocks = overhead(s.tensor > 1), s.room_range, s.blocks
+    graphs = outside.graphs if s.engine.version == "0.21 or later" else (0.0, 0.0, 0.0)
+    sizes: list[tuple[str, float, tuple[float, float] | None]] = [
+        ("weights", s.weights.held, None),
+        ("further", s.held - s.weights.held, None),
+        ("activations", s.activations, None),
+        ("outside", outside.outside[1], (outside.outside[0], outside.outside[2])),
+        ("graphs", graphs[1], (graphs[0], graphs[2])),
+        ("room", s.room, room),
+    ]
+    rows = [
+        (pick_message(f"serving.engine.{name}"), _gib(size), span(_gib(ends[0]), _gib(ends[1])) if ends else "–")
+        for name, size, ends in sizes
+        if size or ends
+    ]
+    if s.room > 0:
+        spans = [blocks.cache_tokens(max(0.0, end), s.context) for end in (room[0], s.room, room[1])]
+        low, middle, high = (format_exact(tokens) for tokens in spans)
+        rows.append((message("serving.engine.tokens"), middle, span(low, high)))
+        low, middle, high = (f"{blocks.concurrency(max(0.0, end)):.2f}x" for end in (room[0], s.room, room[1]))
+        rows.append((message("serving.engine.concurrency", context=float(s.context)), middle, span(low, high)))
+    if math.isfinite(s.sglang_tokens):
+        rows.append((message("serving.engine.sglang"), format_exact(int(s.sglang_tokens)), "–"))
+    return messages("serving.table", "engine value range"), rows, None

@@ -23,19 +23,8 @@ from core.wording import Amount, format_value, rent_or_none
 
 Cell = tuple[int, int]
 
-_LABELS: Mapping[str, str] = {
-    "days": "row.days",
-    "dollars": "row.dollars",
-    "memory": "row.memory_bytes",
-    "mfu": "row.mfu",
-    "tokens_per_second": "sweep.throughput",
-    "hours": "row.hours",
-    "goodput": "row.goodput",
-    "watt_hours": "row.watt_hours",
-    "peak_watts": "row.peak_watts",
-    "kg_co2": "row.carbon",
-}
-"""Quantity of a cell → its label."""
+_ROWS = {"memory": "memory_bytes", "kg_co2": "carbon"}
+"""Quantity of a cell → the row with its label, where that has another key."""
 
 _UNKNOWN = {"days": "sweep.unknown.time", "dollars": "sweep.unknown.cost", "peak_watts": "sweep.unknown.power"}
 _LIMITS: Mapping[str, Limited] = {"days": "deadline", "dollars": "money", "peak_watts": "power", "host": "host"}
@@ -48,7 +37,9 @@ def axis_label(axis: Axis) -> Message:
 
 def quantity_label(result: Result) -> Message:
     """Return the label of the quantity that cells show."""
-    return message(_LABELS[result.quantity])
+    if result.quantity == "tokens_per_second":  # whose row names a unit
+        return message("sweep.throughput")
+    return message(f"row.{_ROWS.get(result.quantity, result.quantity)}")
 
 
 def value_text(axis: Axis, text: str) -> str:

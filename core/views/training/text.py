@@ -67,9 +67,9 @@ def optimizers_text(rows: Sequence[MemoryEstimate]) -> Message:
     sizes = {row.optimizer.name: states_per_parameter(row.optimizer, row.policy, row.spec).total for row in rows}
     high, low = max(sizes, key=sizes.__getitem__), min(reversed(sizes), key=sizes.__getitem__)
     fitting = [row.optimizer.name for row in rows if row.room >= 0]
-    verdict = "none" if not fitting else "all" if len(fitting) == len(rows) else "some"
+    verdict = "none_fits" if not fitting else "all_fit" if len(fitting) == len(rows) else "some_fit"
     return pick_message(
-        _OPTIMIZERS[verdict],
+        f"training.optimizers.{verdict}",
         high=sizes[high],
         highest=high,
         low=sizes[low],
@@ -78,13 +78,6 @@ def optimizers_text(rows: Sequence[MemoryEstimate]) -> Message:
         fitting=float(len(fitting)),
         first=next(iter(fitting), ""),
     )
-
-
-_OPTIMIZERS = {
-    "none": "training.optimizers.none_fits",
-    "some": "training.optimizers.some_fit",
-    "all": "training.optimizers.all_fit",
-}
 
 
 def states_note() -> Message:
@@ -162,16 +155,15 @@ def checkpointing_text(h: MemoryEstimate, rows: Sequence[tuple[Recompute, Device
 def checkpointing_bars(rows: Sequence[tuple[Recompute, DeviceMemory, float]]) -> list[tuple[Message, DeviceMemory]]:
     """Return a named bar for each, with the FLOPs that it adds."""
     return [
-        (message("memory.checkpointing.row", mode=message(_MODES[mode]), extra=extra), memory)
+        (
+            message("memory.checkpointing.row", mode=message(f"memory.checkpointing.{mode.name.lower()}"), extra=extra),
+            memory,
+        )
         for mode, memory, extra in rows
     ]
 
 
-_MODES = {
-    Recompute.NONE: "memory.checkpointing.none",
-    Recompute.SELECTIVE: "memory.checkpointing.selective",
-    Recompute.FULL: "memory.checkpointing.full",
-}
+_MODES = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
 
 
 def tensor_headings() -> tuple[Message, ...]:
