@@ -228,8 +228,7 @@ def choice(
 ) -> Field:
     """Return a field for one of ``options``, which are also its labels unless ``short`` has others.
 
-    few: whether all options are shown side by side. why_not: returns the reason why a text is not an option; empty for
-    none.
+    few: whether all options are shown side by side. why_not: returns why a text is not an option; empty for no reason.
     """
     names = tuple(options)
 

@@ -74,7 +74,7 @@ def layer_parameters(shape: LayerShape) -> int:
 
 
 def layer_flop(shape: LayerShape) -> float:
-    """FLOPs of one step of the layer, forward and backward: the matrix products, the causal half of attention's."""
+    """Return the FLOPs of one step of the layer, forward and backward, with the causal half of attention matmuls."""
     return float(train_flop_by_layer(flops_per_token(spec_of(shape), shape.seq_len).in_layers, shape.tokens))
 
 

@@ -78,7 +78,7 @@ class Fitting:
 
 
 def _most(fits: Callable[[int], bool], high: int) -> int:
-    """The largest whole number up to ``high`` that fits where all smaller ones do; 0 where 1 does not."""
+    """Return the largest whole number up to ``high`` that fits if all smaller ones do; 0 if 1 does not."""
     return bisect_left(range(1, high + 1), True, key=lambda size: not fits(size))
 
 

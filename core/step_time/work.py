@@ -65,28 +65,6 @@ _GELU_IN_STEPS: Mapping[bool, float] = {False: 92.0, True: 194.0}
 taken in fp32."""
 
 
-_LOGIT_BYTES, _LOGIT_BYTES_WRITTEN_OUT = 12.0, 32.0
-"""Moved for each logit by cross-entropy, forward and backward: in one kernel, and where logits are copied into fp32,
-their log-softmax is written, and both have gradients."""
-
-_SEPARATE_LOSS, _COMPILED_LOSS, _READ_AGAIN, _LARGE_VOCAB = 36.0, 8.0, 12.0, 48_000
-"""The same where the loss is named: torch’s own with the zeroed gradient of its log-likelihood; compiled with the
-model; and what log-softmax reads again, for maximum, sum, and sum of the gradient, where rows at work, two a
-multiprocessor in fp32, outgrow an L2 of 50 MB [aten/src/ATen/native/cuda/SoftMax.cu]. Dense cross-entropy of 32,768
-tokens and a vocabulary of 201,088 took 107 ms with its products [Noumena-Network/nmoe pull request 10]."""
-
-
-def logit_bytes(how: Implementation, vocab: int) -> float:
-    """Return the bytes moved for each logit by cross-entropy, forward and backward."""
-    if how.timed_loss is None:
-        return _LOGIT_BYTES_WRITTEN_OUT if how.written_out else _LOGIT_BYTES
-    if how.timed_loss == "fused":
-        return _LOGIT_BYTES
-    if how.timed_loss == COMPILED_WHOLE:
-        return _COMPILED_LOSS
-    return _SEPARATE_LOSS + _READ_AGAIN * (vocab > _LARGE_VOCAB)
-
-
 def traffic_of(implementation: Implementation) -> ElementTraffic:
     """What an implementation moves per element."""
     return _WRITTEN_OUT if implementation.written_out else _ONE_KERNEL
