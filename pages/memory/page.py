@@ -82,7 +82,7 @@ def page(inputs: Inputs) -> None:
 
     show.how(
         lambda: [
-            *(message("memory.how.device"), *h.explain(), *explain_host(h)),
+            *(message("memory.how.device"), *h.explain(), *explain_host(h), *text_finetuning.explain_foreach(h)),
             *((message("memory.how.states"), *explain_by_states(h)) if h.plan.trained.everything else ()),
             *(message("memory.how.checkpoint"), plan_checkpoint(h.plan).explain(h.parameters)),
         ],

@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from core.models.configs.config import from_hf_config
 from core.training.activations.tensors import HF_SDPA, LOGITS_KEPT, Loss
 from core.training.device.buffers import TENSORS_ONLY
+from core.training.device.host import foreach_update
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout, Recompute
 from core.training.precision import POLICIES
@@ -129,3 +130,23 @@ def test_gradients_are_there_at_the_loss_where_they_are_accumulated(policy: str)
     assert twice.peak - once.peak == pytest.approx(two.total - one.total, rel=0.01)
     assert one.later == two.gradients == pytest.approx(two.total - one.total)
     assert one.total == pytest.approx(once.peak, rel=0.1)
+
+
+def test_a_foreach_update_holds_the_roots_of_second_moments() -> None:
+    """All at once beside weights, gradients and state; three of one tensor where they are updated one by one."""
+    weights = [torch.randn(64, 32, requires_grad=True) for _ in range(8)]
+    peaks: list[int] = []
+    for foreach in (True, False):
+        optimizer, live = torch.optim.AdamW(weights, foreach=foreach), Live()
+        for weight in weights:
+            weight.grad = torch.ones_like(weight)
+            live.hold(weight)
+            live.hold(weight.grad)
+        with live:
+            optimizer.step()
+            optimizer.step()
+        peaks.append(live.peak)
+    size = sum(weight.nbytes for weight in weights)
+    memory = DeviceMemory(size, size, 0, 2 * size, 0, 0, 0, 0, 0)
+    assert peaks[0] == pytest.approx(foreach_update(memory).value, rel=0.01)
+    assert peaks[1] == pytest.approx(memory.states + 3 * size / 8, rel=0.01)

@@ -11,7 +11,7 @@ import numpy as np
 from core.formula import Explanation, Source, Symbol, formula
 from core.training.activations.stage import Amounts
 from core.training.device.inputs import in_parts
-from core.training.device.memory import Setup, parts_of
+from core.training.device.memory import DeviceMemory, Setup, parts_of
 from core.training.layout import Counts, Layout
 
 _COMMIT = "https://github.com/deepspeedai/DeepSpeed/blob/ea78ab6863441bdf40e352132d5f930cc9e2d7aa"
@@ -135,3 +135,25 @@ def _first_stage(setup: Setup) -> dict[str, Any]:
             # A part that is one number for all stages has no axis for them.
             out[name][piece] = value[0] if np.ndim(value) else value
     return {name: value.reshape(size) for name, value in out.items()}
+
+
+@formula(
+    r"\v{states} + \frac{\v{state}}{2} + \v{runtime}",
+    result=Symbol(r"M_\text{all}", "memory while torch’s Adam updates all tensors at once", "bytes"),
+    symbols={
+        "states": Symbol(r"M_\text{s}", "model states", "bytes"),
+        "state": Symbol(r"M_\text{opt}", "its two moments", "bytes"),
+        "runtime": Symbol(r"M_\text{rt}", "context and what the allocator cannot use", "bytes"),
+    },
+    sources=(Source("PyTorch 2.11", "torch/optim/adam.py, _multi_tensor_adam", "https://github.com/pytorch/pytorch"),),
+)
+def foreach_bytes(states: float, state: float, runtime: float) -> float:
+    """Return the bytes of an update without ``fused=True`` on CUDA: all states and the roots of all second moments."""
+    return states + state / 2 + runtime
+
+
+def foreach_update(memory: DeviceMemory) -> Explanation:
+    """Explain how full an accelerator is while Adam updates all tensors at once."""
+    return foreach_bytes.explain(
+        states=float(memory.states), state=float(memory.optimizer_state), runtime=float(memory.runtime)
+    )

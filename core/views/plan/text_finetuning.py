@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from core.formula import Explanation
 from core.messages import Message, message, pick_message
 from core.planning.fine_tuning import PRINTED, Fitting, fine_tuning_time, trained_parameters
 from core.planning.memory_estimate import MemoryEstimate
+from core.step_time.running import EAGER
+from core.training.device.host import foreach_update
 from core.views.common.rows import Row
 from core.wording import format_value
 
@@ -105,6 +108,22 @@ def all_trained_notice(h: MemoryEstimate) -> Iterator[Message]:
     t = h.plan.trained
     if t.everything and t.storage.quantised:
         yield message("memory.notice.all_trained", frozen=t.frozen)
+
+
+def foreach_notice(h: MemoryEstimate) -> Iterator[Message]:
+    """Yield that torch's Adam needs more memory to update all tensors at once than any other moment of the step."""
+    for step in explain_foreach(h):
+        if not math.isnan(h.usable):
+            yield message("memory.notice.foreach", peak=step.value, capacity=h.usable, optimizer=h.optimizer.name)
+
+
+def explain_foreach(h: MemoryEstimate) -> tuple[Explanation, ...]:
+    """Return how that comes about; nothing if the step has a fuller moment."""
+    how = h.plan.runtime_options
+    if how.in_backward or how.paged or h.layout.offload or h.plan.software != EAGER.id or int(h.layout.zero) in (1, 2):
+        return ()
+    step = foreach_update(h.device_memory)
+    return (step,) if h.optimizer.name in ("Adam", "AdamW") and step.value > h.total else ()
 
 
 # ------------------------------------------------------------------------------ launch settings

@@ -15,7 +15,7 @@ from core.training.device.inputs import explain_largest, kept_each
 from core.training.layout import Layout, LayoutError
 from core.training.trained import TrainedError
 from core.units import format_bytes, format_count
-from core.views.plan.text_finetuning import all_trained_notice, measured_over_notice
+from core.views.plan.text_finetuning import all_trained_notice, foreach_notice, measured_over_notice
 from core.views.plan.text_recomputed import recomputed
 
 
@@ -165,6 +165,7 @@ def _peak_notice(h: MemoryEstimate) -> Iterator[Message]:
 
 _NOTICES = (
     measured_over_notice,
+    foreach_notice,
     all_trained_notice,
     _units_notice,
     _fp32_notices,
