@@ -27,6 +27,7 @@ from pages.common.registry import (
     WHAT_IF,
     PageSpec,
 )
+from pages.home.form import LECTURES
 from tests.browser.conftest import OpenPage, choose, enter, open_preset, option_shown, running_server, settle
 
 pytestmark = pytest.mark.browser
@@ -54,7 +55,7 @@ class Example:
 
 
 EXAMPLES = {
-    "Home": Example(HOME, "The lecture’s"),
+    "Home": Example(HOME, LECTURES),
     "Compute budget": Example(COMPUTE, "GPT-3 175B"),
     "Training memory": Example(MEMORY, "70B on one node"),
     "Parallel plan": Example(PARALLEL, "8B on 64 H100"),

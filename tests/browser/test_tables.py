@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.fields import LINK_VERSION
+from core.messages import message
 from core.planning.comparison.entry import examples, pack
 from pages.common.comparison_list import IN_LINK
 from pages.common.registry import COMPARE, MEMORY
@@ -34,18 +35,19 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
     """Numbers as numbers, by mouse and keyboard, and the file in the order shown; no text is a formula there."""
     page = open_page(f"{MEMORY.url_path}?m_optims=true")
     table = page.locator(".np-tabled").first
-    heading = table.get_by_role("columnheader", name="In total")
+    total, states = message("training.heading.peak"), message("training.optimizer.measured")
+    heading = table.get_by_role("columnheader", name=total)
     as_drawn = column(table, 0)
     heading.get_by_role("button").click()
     expect(heading).to_have_attribute("aria-sort", "descending")
-    sizes = [float(row["In total (B)"]) for row in downloaded(page, table)]
+    sizes = [float(row[f"{total} (B)"]) for row in downloaded(page, table)]
     assert sizes == sorted(sizes, reverse=True)
     heading.get_by_role("button").press("Enter")
     expect(heading).to_have_attribute("aria-sort", "ascending")
     rows = downloaded(page, table)
-    sizes = [float(row["In total (B)"]) for row in rows]
+    sizes = [float(row[f"{total} (B)"]) for row in rows]
     assert sizes == sorted(sizes)
-    assert float(next(row for row in rows if row["Optimizer"] == "SGD")["States"]) == 0
+    assert float(next(row for row in rows if row["Optimizer"] == "SGD")[states]) == 0
     assert [row["Optimizer"] for row in rows] == column(table, 0)
     assert serious(page) == []
     heading.get_by_role("button").press("Enter")
