@@ -172,8 +172,7 @@ def _seen(states: WidgetStates | None) -> int | None:
 def _without_stale_values(
     state: SessionState, history: SentAndReceived, states: WidgetStates, seen: int, due: int
 ) -> tuple[WidgetStates, dict[str, Any]]:
-    """Return what the browser says less what is stale, and what the fields hold whose news it has not seen, to be sent
-    again.
+    """Return what the browser says less what is stale, and the values to send again because it has not seen them.
 
     A field holds what it was set to, unless a person has touched it since: then the browser says of it neither what it
     said before, nor what the answers seen since have put there, nor what the news on its way may have begun to put
