@@ -14,10 +14,11 @@ from datetime import date
 from typing import Any, Literal, TypeAlias, get_args
 
 from core.dates import parse_day
-from core.hardware.accelerators import find, find_accelerator_name
+from core.hardware.accelerators import accelerators, find, find_accelerator_name
 from core.limits import limit
 from core.number_text import QuantityError
 from core.quantities import parse_quantity
+from core.suggest import suggestions
 from core.wording import cleaned
 
 Contract: TypeAlias = Literal["owned", "rented", "reserved", "spot"]
@@ -29,12 +30,19 @@ Period: TypeAlias = Literal["hour", "day", "month", "year"]
 _PERIODS: tuple[Period, ...] = get_args(Period)
 _HOURS: Mapping[Period, float] = {"hour": 1.0, "day": 24.0, "month": 365.25 * 2, "year": 365.25 * 24}
 
+EXAMPLES = ("ours: 512 H100 SXM owned, $30,000 over 4 years", "burst: 1,024 H200 rented, $2.60/h")
+
 _HOURLY, _CAPITAL = 100.0, 1_000.0
 """Dollars up to which a price without a period is for an hour, and from which on it is what an accelerator cost."""
 
 
-class OfferError(ValueError):
-    """A line that is not one offer. It has no message, because a row of cells then says what it lacks."""
+class OfferError(QuantityError):
+    """A line that cannot be read. reason: what is wrong with it. remedy: what to write instead."""
+
+    def __init__(self, line: str, reason: str, remedy: str = "") -> None:
+        self.line, self.reason = line, reason
+        self.remedy = remedy or ("" if "For example" in reason else f"Write a line such as “{EXAMPLES[1]}”.")
+        super().__init__(f"{quoted_line(line)}: {self.reason} {self.remedy}".rstrip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ class Price:
 class OfferTerms:
     """Accelerators of one kind on the same terms; None for what the line does not say.
 
-    accelerator: its name in the catalog. count: None for any number. is_ceiling: whether there are no more than that.
+    accelerator: its name in the catalogue. count: None for any number. is_ceiling: whether there are no more than that.
     capital: dollars of one accelerator that is owned, used up over ``years``. per_node: accelerators of a node.
     interruptions: an hour. days: of the term.
     """
@@ -83,6 +91,12 @@ class OfferTerms:
             return None
         hours = _HOURS[self.price.period] * (self.node_size if self.price.unit == "node" else 1)
         return self.price.low / hours, self.price.high / hours
+
+
+def quoted_line(line: str) -> str:
+    """A line in quotation marks, as much of it as a message has room for."""
+    most = limit("number_chars")
+    return f"“{line if len(line) <= most else f'{line[: most - 1].rstrip()}…'}”"
 
 
 # ------------------------------------------------------------------------------------------ patterns
@@ -151,8 +165,7 @@ def _dollars(text: str, most: str = "dollars") -> float:
 
 
 def _nothing(_: re.Match[str], __: _Said) -> _Said:
-    """Return what lines of older links say, and nothing here depends on: accelerators that are out, and a price of
-    idling."""
+    """What lines of older links say, and nothing here depends on: accelerators that are out, and a price of idling."""
     return {}
 
 
@@ -162,7 +175,7 @@ def _interruptions(match: re.Match[str], _: _Said) -> _Said:
 
 
 def _price(match: re.Match[str], said: _Said) -> _Said:
-    """Return dollars for a time; without a period those of an hour, or of an accelerator that is owned."""
+    """Dollars for a time; without a period those of an hour, or of an accelerator that is owned."""
     ends = [_dollars(end) for end in re.split(r" ?[-–] ?", match["amount"])]
     low, high = min(ends), max(ends)
     per = (match["per"] or "").lower()
@@ -171,13 +184,13 @@ def _price(match: re.Match[str], said: _Said) -> _Said:
     if time is None and (said.get("contract") == "owned" or (not said.get("contract") and low >= _CAPITAL)):
         return {"capital": high}
     if time is None and high > _HOURLY:
-        raise OfferError  # a price without a period
+        raise QuantityError(f"“{match['amount'].strip()}” has no period. For example: $2.60/h or $1,500/month.")
     unit: PriceUnit = "node" if re.search(_NODE, per) else "accelerator"
     return {"price": Price(low, high, unit, time or "hour")}
 
 
 def _times_of(per: str) -> str:
-    """Return what remains of a price's unit without its accelerators and nodes."""
+    """What remains of a price's unit without its accelerators and nodes."""
     return re.sub(rf"{_CHIP}|{_NODE}|per |each |an? ", " ", f"{per} ")
 
 
@@ -228,7 +241,7 @@ _PLACE = _pattern(r"\bin (?!total\b)[a-z][^,;|¤]*")
 
 
 def _is_term(reader: _Reader, match: re.Match[str]) -> bool:
-    """Return whether a match is a term: a number is a price only with a currency, a unit, or *at*."""
+    """Whether a match is a term: a number is a price only with a currency, a unit, or *at*."""
     if reader is not _price:
         return True
     at = (match["at"] or "").strip().lower()
@@ -242,8 +255,12 @@ def _is_term(reader: _Reader, match: re.Match[str]) -> bool:
 class _OfferLine:
     """A line that is being read. rest: what of it is still to be read. said: fields of the offer that are known."""
 
+    text: str
     rest: str
     said: _Said = field(default_factory=dict[str, Any])
+
+    def fault(self, reason: str, remedy: str = "") -> OfferError:
+        return OfferError(self.text, reason, remedy)
 
     def take(self, match: re.Match[str]) -> None:
         """Remove what was read."""
@@ -253,31 +270,36 @@ class _OfferLine:
 def read_offer(text: str) -> OfferTerms:
     """Return what a line offers, such as ``burst: up to 512 H200 rented, $2.60/h, from 2027-03-01``.
 
-    Terms come in any order, and the name may be missing. Raises `OfferError` for a line that cannot be read.
+    Terms come in any order, and the name may be missing. Raises `OfferError`, which quotes the line and says what to
+    write.
     """
-    if len(text) > limit("offer_chars"):
-        raise OfferError
+    most = limit("offer_chars")
+    if len(text) > most:
+        raise OfferError(text[:most], f"the line has {len(text):,} characters.", f"At most {most:,} are read.")
     plain = " ".join("".join(c if c.isprintable() else " " for c in unicodedata.normalize("NFKC", text)).split())
-    line = _OfferLine(plain[2:] if _BULLET.match(plain) else plain)
+    line = _OfferLine(plain, _BULLET.sub("", plain, count=1) if _BULLET.match(plain) else plain)
     try:
         _read_name(line)
         unknown = _read_accelerator(line)
         _read_terms(line)
         _read_count(line)
         return _checked(line, unknown)
+    except OfferError:
+        raise
     except (QuantityError, OverflowError) as problem:
-        raise OfferError from problem
+        raise line.fault(f"{str(problem)[:1].lower()}{str(problem)[1:]}") from None
 
 
 def _read_name(line: _OfferLine) -> None:
     if _FOREIGN.search(line.rest):
-        raise OfferError
+        raise line.fault("prices are in US dollars.", "Convert the price and write it as $2.80/h.")
     if named := _NAME.fullmatch(line.rest):
         line.said["name"], line.rest = cleaned(" ".join(named[1].split()), limit("run_name")), named[2]
         if not line.said["name"]:
-            raise OfferError
-    if _MACHINE.search(line.rest):
-        raise OfferError
+            raise line.fault("the name before the colon is empty.")
+    if machine := _MACHINE.search(line.rest):
+        reason = f"“{machine.group()}” is a type of machine, not an accelerator."
+        raise line.fault(reason, "Write its accelerators and how many there are, such as 512 H100.")
 
 
 def _read_accelerator(line: _OfferLine) -> bool:
@@ -287,20 +309,22 @@ def _read_accelerator(line: _OfferLine) -> bool:
     if found is None:
         return True
     if not found.name:
-        raise OfferError
+        raise _no_accelerator(line, line.rest[found.start : found.end])
     line.said |= {"accelerator": found.name, "per_node": found.per_node}
     line.rest = f"{line.rest[: found.start]} {_MARK} {line.rest[found.end :]}"
-    if find_accelerator_name(line.rest):
-        raise OfferError
+    if another := find_accelerator_name(line.rest):
+        other = line.rest[another.start : another.end]
+        raise line.fault(f"it names two accelerators, {found.name} and {other}.", "Write a line for each of them.")
     return False
 
 
 def _read_terms(line: _OfferLine) -> None:
-    """Read contract, price, days, and the other terms of the line."""
+    """Contract, price, days, and everything else that the line says beside how many there are."""
 
     def contract(match: re.Match[str]) -> str:
         if line.said.setdefault("contract", match.lastgroup) != match.lastgroup:
-            raise OfferError
+            reason = f"it says both {line.said['contract']} and {match.lastgroup}."
+            raise line.fault(reason, "Write one of them, or a line for each.")
         return " "
 
     line.rest = _CONTRACT.sub(contract, line.rest)
@@ -311,8 +335,8 @@ def _read_terms(line: _OfferLine) -> None:
             if not _is_term(reader, match):
                 return match.group()
             new = reader(match, line.said)
-            if any(line.said.get(name) is not None for name in new):
-                raise OfferError
+            if twice := next((name for name in new if line.said.get(name) is not None), ""):
+                raise line.fault(f"it says two things about {twice.replace('_', ' ')}.", "Write one of them.")
             line.said |= new
             return " | "
 
@@ -327,10 +351,10 @@ def _node_size(said: _Said) -> int:
 
 
 def _read_count(line: _OfferLine) -> None:
-    """Read the number of accelerators, one by one or in nodes, and whether there may be more."""
+    """How many accelerators there are, one by one or in nodes, and whether there may be more."""
     line.rest = " ".join(line.rest.split())
     if _UNCLEAR.search(line.rest):
-        raise OfferError
+        raise line.fault("it may be a number of nodes or of accelerators.", "Write it as 64 nodes of 8 H100.")
     any_number, floor, ceiling = (pattern.search(line.rest) for pattern in (_ANY, _FLOOR, _CEILING))
     for pattern in (_ANY, _FLOOR, _CEILING):
         line.rest = " ".join(pattern.sub(" ", line.rest).split())
@@ -338,37 +362,58 @@ def _read_count(line: _OfferLine) -> None:
     if nodes := next(filter(None, (pattern.search(line.rest) for pattern in _IN_NODES)), None):
         each = nodes.groupdict().get("each")
         if each and line.said.get("per_node") not in (None, _whole(each)):
-            raise OfferError
+            raise line.fault("it gives two sizes of a node.", "Write one of them.")
         line.said["per_node"] = _whole(each) if each else line.said.get("per_node")
         count = _whole(nodes["nodes"]) * _node_size(line.said)
         line.take(nodes)
     numbers = list(_COUNT.finditer(line.rest))
     if len(numbers) + bool(count) > 1:
-        raise OfferError
+        reason = "it gives more than one number of accelerators."
+        raise line.fault(reason, "Write one number, or nodes and their size, such as 64 nodes of 8 H100.")
     for number in numbers:
         count = _whole(number.group())
         line.take(number)
-    if (count is not None and not 1 <= count <= limit("accelerators")) or (any_number and (count or ceiling)):
-        raise OfferError
+    if count is not None and not 1 <= count <= limit("accelerators"):
+        raise line.fault(f"{count:,} accelerators are too many.", f"At most {limit('accelerators'):,} are read.")
+    if any_number and (count or ceiling):
+        raise line.fault("it says any number and also how many.", "Write one of them.")
     if floor and ceiling:
-        raise OfferError
+        raise line.fault("it says both a least and a most number.", "Write one of them.")
     line.said |= {"count": count, "is_ceiling": count is not None and not floor}
 
 
+def _no_accelerator(line: _OfferLine, name: str) -> OfferError:
+    close = suggestions(name, [device.name for device in accelerators()])
+    remedy = f"Did you mean {' or '.join(close)}?" if close else "Write a name such as H100, A100 80GB or TPU v5p."
+    return line.fault(f"no accelerator is called “{name}”.", remedy)
+
+
 def _checked(line: _OfferLine, no_accelerator: bool) -> OfferTerms:
-    """Return the offer, unless something of the line was not read, or what it says does not go together."""
-    if no_accelerator or _FILLER.sub(" ", line.rest).strip():
-        raise OfferError
+    """The offer, unless something of the line was not read, or what it says does not go together."""
+    left = " ".join(_FILLER.sub(" ", line.rest).split())[: limit("number_chars")]
+    if no_accelerator and left:
+        raise _no_accelerator(line, left)
+    if no_accelerator:
+        raise line.fault("it names no accelerator.")
+    if left:
+        raise line.fault(f"“{left}” cannot be read.")
     said = {name: value for name, value in line.said.items() if name != "node_size"}
     if said.get("capital") is not None:
         said.setdefault("contract", "owned")
     offer = OfferTerms(**said)
-    if (offer.hourly or (0.0, 0.0))[1] > limit("price_per_hour"):
-        raise OfferError
-    if offer.price if offer.contract == "owned" else offer.capital is not None:
-        raise OfferError
-    if offer.count is not None and offer.spare_nodes * offer.node_size >= offer.count:
-        raise OfferError
+    low, high = offer.hourly or (0.0, 0.0)
+    if high > limit("price_per_hour"):
+        raise line.fault(f"${low:,.0f} an hour is too much.", f"At most ${limit('price_per_hour'):,} an hour is read.")
+    if offer.contract == "owned" and offer.price:
+        remedy = "Write what one accelerator cost, such as $30,000 over 4 years, or write rented."
+        raise line.fault("owned accelerators have no price for a time.", remedy)
+    if offer.contract != "owned" and offer.capital is not None:
+        remedy = "Write a price such as $2.60/h, or write owned."
+        raise line.fault(f"{offer.contract} accelerators have no purchase price.", remedy)
+    if offer.count is not None:
+        spares = offer.spare_nodes * offer.node_size
+        if spares >= offer.count:
+            raise line.fault(f"{spares:,} spares leave none of {offer.count:,}.", "Write fewer spare nodes.")
     if offer.first and offer.last and offer.last < offer.first:
-        raise OfferError
+        raise line.fault(f"it ends on {offer.last}, before it begins on {offer.first}.", "Write a later end.")
     return offer
