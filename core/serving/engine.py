@@ -135,18 +135,17 @@ def sampler_bytes(each: float, requests: float, vocab: float, tokens: float, hid
 
 
 @formula(
-    r"\v{encoder} + \max(\v{layers}, \v{sampler})",
+    r"\v{encoder} + \v{fullest}",
     result=Symbol("A", "peak activations of the profiling pass", "bytes"),
     symbols={
         "encoder": Symbol("A_v", "outputs of the vision encoder", "bytes"),
-        "layers": Symbol("A_l", "bytes of one pass in the layers", "bytes"),
-        "sampler": Symbol("A_s", "bytes while tokens are sampled", "bytes"),
+        "fullest": Symbol("A_f", "the larger of the bytes in the layers and while tokens are sampled", "bytes"),
     },
     sources=(_VLLM_WORKER,),
 )
-def activation_bytes(encoder: float, layers: float, sampler: float) -> float:
-    """Peak of the profiling pass, which keeps the encoder’s outputs until its end."""
-    return encoder + max(layers, sampler)
+def activation_bytes(encoder: float, fullest: float) -> float:
+    """Return the peak of the profiling pass, which keeps the encoder’s outputs until its end."""
+    return encoder + fullest
 
 
 @dataclass(frozen=True, slots=True)

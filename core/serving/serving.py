@@ -167,7 +167,8 @@ class Serving:
     @property
     def _activations(self) -> dict[str, float]:
         encoder = 2.0 * self.engine.passes(self.device)[0] * self.spec.hidden if self.engine.vision else 0.0
-        return {"encoder": encoder, "layers": layer_bytes(**self._layers), "sampler": sampler_bytes(**self._sampler)}
+        fullest = max(layer_bytes(**self._layers), sampler_bytes(**self._sampler))
+        return {"encoder": encoder, "fullest": fullest}
 
     @property
     def memory(self) -> float:

@@ -19,7 +19,7 @@ PLAIN = {
     # models, programs and layouts named after them
     *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
     *("XL", "OLMoE", "SmolLM3", "BLOOM"),
-    *("NVIDIA", "CUDA", "cuDNN", "NeMo", "AutoModel", "FSDP2", "InternEvo", "TRL", "PEFT", "MaxText", "JAX"),
+    *("NVIDIA", "CUDA", "vLLM", "cuDNN", "NeMo", "AutoModel", "FSDP2", "InternEvo", "TRL", "PEFT", "MaxText", "JAX"),
     "nf4",  # as a choice of the field writes NF4
 }
 """What help texts may say without a definition."""
