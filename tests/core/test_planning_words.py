@@ -16,7 +16,7 @@ from core.planning.estimate import PlanEstimate, estimate, timed_estimate
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import memory_estimate, under_each_optimizer
 from core.planning.plan import OWN_LAYOUT, OWN_SHAPE
-from core.planning.presets import LECTURE, PRESETS
+from core.planning.presets import PRESETS
 from core.runs.published import Comparison, compare, full_runs
 from core.runs.run_efficiency import published_shares
 from core.runs.scores import predictions, score
@@ -34,7 +34,6 @@ from core.views.search import text as search_text
 from core.views.training.charts_device import state_bars
 from core.views.training.text_precision import unsharded
 from core.wording import plain
-from tests.core.sentence_facts import says
 from tests.every import every
 
 H100 = find("H100 SXM")
@@ -209,19 +208,6 @@ def test_picture_of_components(name: str, unit: str) -> None:
     assert f"({unit})" in title
     colours = zip(forward["y"], forward["marker"]["color"], strict=True)
     assert {y for y, colour in colours if colour == LIGHT.activations} == {"Attention scores", "Attention values"}
-
-
-def test_answer_of_the_lecture() -> None:
-    a = estimate(plan_from(PRESETS[LECTURE]))
-    says(plan_text.headline(a), "70B model", "15T tokens", "144 days", "1,024", "H100 SXM", "$11.5M")
-    says(plan_text.range_text(a), "$10.6–12.4M")
-
-
-def test_answer_names_a_model_and_its_active_parameters() -> None:
-    for name, sized in (("Mixtral 8x7B", True), ("Llama 3 8B", False)):
-        model = plan_text.headline(planned(model=name)).values["model"]
-        assert name in model
-        assert (model_named(name).sized in model) == sized
 
 
 def test_notice_of_a_plan_that_does_not_fit_has_its_bytes() -> None:
